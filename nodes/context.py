@@ -1,0 +1,75 @@
+"""What a running node may touch: the two runtimes, files by name, and its own line to the client. Never the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from runtime.platform.handle import Handle
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from runtime.diffusion.api import DiffusionRuntime
+    from runtime.llm.api import LanguageRuntime
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """Where an output went, in the form that clients ask /view with."""
+
+    filename: str
+    subfolder: str
+    type: str
+
+    def as_ui(self) -> dict[str, str]:
+        return {"filename": self.filename, "subfolder": self.subfolder, "type": self.type}
+
+
+class NodeFiles(Protocol):
+    """Turns names into paths; a name that leaves its folder or does not exist raises `NodeInputError`."""
+
+    def model(self, folder: str, name: str) -> Path: ...
+
+    def input(self, name: str) -> Path:
+        """An uploaded file; `name` may carry ` [output]` or ` [temp]` and a subfolder."""
+
+    def next_output(self, prefix: str, extension: str, *, temporary: bool = False, size: tuple[int, int] = (0, 0)) -> (
+        tuple[Path, SavedFile]
+    ):
+        """The next free `prefix_00001_.ext`; %width%, %height%, %year% ... of the prefix are filled in."""
+
+
+class NodeInputError(Exception):
+    """The node cannot work with what it was given; the text is shown on the node."""
+
+
+class NodeContext(Protocol):
+    """`hidden` holds prompt, extra_pnginfo, unique_id and dynprompt, as ComfyUI's hidden inputs."""
+
+    node_id: str
+    prompt_id: str
+    hidden: Mapping[str, Any]
+    files: NodeFiles
+    llm: LanguageRuntime
+    diffusion: DiffusionRuntime
+
+    def request_id(self) -> str:
+        """A fresh id for a runtime request of this node."""
+
+    def progress(self, value: float, maximum: float) -> None: ...
+
+    def preview(self, image: Image) -> None: ...
+
+    def text(self, delta: str) -> None:
+        """Append to the text that is shown live on the node."""
+
+    async def run(self, handle: Handle[R]) -> R:
+        """Await a runtime's handle, forwarding its progress, previews and tokens; cancelled with the job."""
+
+    def check_cancelled(self) -> None:
+        """Raise when the job was interrupted; long plain loops call it now and then."""
