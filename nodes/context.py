@@ -38,9 +38,9 @@ class NodeFiles(Protocol):
     def input(self, name: str) -> Path:
         """An uploaded file; `name` may carry ` [output]` or ` [temp]` and a subfolder."""
 
-    def next_output(self, prefix: str, extension: str, *, temporary: bool = False, size: tuple[int, int] = (0, 0)) -> (
-        tuple[Path, SavedFile]
-    ):
+    def next_output(
+        self, prefix: str, extension: str, *, temporary: bool = False, size: tuple[int, int] = (0, 0)
+    ) -> tuple[Path, SavedFile]:
         """The next free `prefix_00001_.ext`; %width%, %height%, %year% ... of the prefix are filled in."""
 
 
