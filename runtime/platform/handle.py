@@ -1,6 +1,6 @@
 """A request as its owner sees it: events to iterate, a result to await, a way to cancel.
 
-Both runtimes hand these out. Any thread may deliver; any event loop or thread may consume. It knows no engine.
+Both runtimes hand these out. Any thread may deliver; any event loop or thread may consume. Knows no engine.
 """
 
 from __future__ import annotations
