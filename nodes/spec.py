@@ -1,4 +1,4 @@
-"""The one shape of a node that the executor knows. Typed functions, V1 and V3 classes are all adapted to it."""
+"""The one shape of a node that the executor knows; typed functions, V1 and V3 classes are adapted to it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ InputGroup = Literal["required", "optional", "hidden"]
 class Slot:
     """One input. `type` is a socket name such as "INT" or "IMAGE", "COMBO" with `choices`, or "*".
 
-    `options` is the second element of the object_info entry (default, min, max, step, multiline, tooltip, lazy ...).
-    `raw_type` is the first element when it is not simply the type name (V1 combos list their choices there).
+    `options` is the second element of the object_info entry (default, min, max, step, multiline, tooltip,
+    lazy ...). `folder` says that the value names a file there ("input" for uploads), so that its stamp joins
+    the cache key.
     """
 
     name: str
@@ -22,10 +23,23 @@ class Slot:
     group: InputGroup = "required"
     options: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[Any] | None = None
+    folder: str | None = None
 
     @property
     def lazy(self) -> bool:
         return bool(self.options.get("lazy"))
+
+    @property
+    def wants_link(self) -> bool:
+        """The node asks for the link itself, `[node id, slot]`, instead of the value."""
+        return bool(self.options.get("rawLink"))
+
+    def config(self) -> list[Any]:
+        """The input's entry in object_info and in validation errors."""
+        first = (
+            list(self.choices) if self.choices is not None and "options" not in self.options else self.type
+        )
+        return [first, dict(self.options)] if self.options else [first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +55,36 @@ class Library(Protocol):
     """What a declaration may ask about files, so that a combo can list them. Names only, never paths."""
 
     def names(self, folder: str) -> list[str]:
-        """Files (and diffusers folders, where the folder allows them) of a model folder such as "checkpoints"."""
+        """Files, and diffusers folders where these are allowed, of a model folder such as "checkpoints"."""
 
     def input_names(self, kind: str) -> list[str]:
         """Files of the input directory; `kind` is "image", "video", "audio" or "any"."""
 
     def language_models(self) -> list[str]: ...
 
+    def stamp(self, folder: str, name: str) -> str | None:
+        """A text that changes when the file may have changed; None when there is no such file.
+
+        `folder` is a model folder, or "input", whose names may carry a subfolder and ` [output]` or
+        ` [temp]`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A value that keeps every consumer from running. A `message` is reported once, at the first of them."""
+
+    message: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """What a node gives back: values by output slot, `ui` for the client, `expand` for a subgraph to run instead."""
+    """What a node gives back: values by output slot, `ui` for the client, `expand` for a subgraph to run
+    instead.
+
+    `ui` maps names to lists. `expand` is a prompt (id to class_type and inputs); with it, values of the form
+    `[id, slot]` stand for outputs of the new nodes.
+    """
 
     values: tuple[Any, ...] = ()
     ui: Mapping[str, Any] | None = None
@@ -62,10 +95,14 @@ class NodeResult:
 class NodeSpec:
     """`inputs(library)` may give other choices later (files come and go), never other names for a typed node.
 
-    `call(context, **inputs)` returns a NodeResult or an awaitable of one; a plain function is run in a worker thread.
-    `lazy_needs(context, **known)` names the lazy inputs still wanted. `fingerprint(**constants)` changes the cache key
-    when outside state (a file) changed. `check(**constants)` returns True or a sentence; `checked_inputs` are the
-    inputs that it names, which the ordinary range and choice checks then leave to it.
+    `call(context, **inputs)` returns a NodeResult or, where `is_async`, an awaitable of one; a plain function
+    is run in a worker thread. `lazy_needs(context, **known)` names the lazy inputs still wanted; unknown ones
+    are None. `fingerprint(library, **constants)` changes the cache key when outside state changed; NaN or an
+    exception means "always". `check(library, **constants)` returns True or a sentence; `checked_inputs` are
+    the inputs that it names ("*" for all), which the ordinary range and choice checks then leave to it.
+    Linked inputs are None in both. An `input_types` among the checked inputs receives the types that the
+    links bring and replaces the link check. `uses_node_id` keeps two nodes with equal inputs apart in the
+    cache. `accepts_any_input` passes undeclared inputs.
     """
 
     id: str
@@ -89,3 +126,7 @@ class NodeSpec:
     check: Callable[..., bool | str | Awaitable[bool | str]] | None = None
     checked_inputs: frozenset[str] = frozenset()
     search_aliases: tuple[str, ...] = ()
+    uses_node_id: bool = False
+    accepts_any_input: bool = False
+    is_api_node: bool = False
+    has_intermediate_output: bool = False
