@@ -1,0 +1,351 @@
+"""The widgets of a node, in the order in which a saved workflow lists their values.
+
+Rules that follow the definition alone; links and subgraphs are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Definition = Mapping[str, Any]
+InputEntry = tuple[str, str, Mapping[str, Any], bool]  # name, type, options, required
+
+WIDGET_TYPES = frozenset(
+    [
+        "INT",
+        "FLOAT",
+        "BOOLEAN",
+        "STRING",
+        "COMBO",
+        "MARKDOWN",
+        "TEXTAREA",
+        "COLOR",
+        "COLORS",
+        "BOUNDING_BOX",
+        "BOUNDING_BOXES",
+        "CURVE",
+        "RANGE",
+        "CHART",
+        "GALLERIA",
+        "IMAGECOMPARE",
+        "PAINTER",
+        "COMPOSITOR",
+        "VIDEO_EDIT",
+        "LIGHT_INFO_PREVIEW",
+        "RESOLUTION_PREVIEW",
+        "IMAGEUPLOAD",
+        "COMFY_DYNAMICCOMBO_V3",
+        "COMFY_DYNAMICGROUP_V3",
+        "COMFY_AUTOGROW_V3",
+        "AUDIO_UI",
+        "AUDIOUPLOAD",
+        "AUDIO_RECORD",
+        "WEBCAM",
+        "LOAD_3D",
+        "LOAD_3D_ADVANCED",
+        "PREVIEW_3D",
+        "CAMERA_INFO_STATE",
+        "CAMERA_ANGLE_VIEW",
+        "COMFY_BRANCH_INPUT_NAMES",
+        "COMFY_BRANCH_SELECTOR",
+    ]
+)
+_VIEWPORT_NODES = frozenset(
+    [
+        "Load3DAdvanced",
+        "Preview3DAdvanced",
+        "Save3DAdvanced",
+        "PreviewGaussianSplat",
+        "PreviewPointCloud",
+        "SaveGaussianSplat",
+        "SavePointCloud",
+    ]
+)
+_VIEWER_NODES = frozenset({"SaveGLB", "Preview3D"})
+_LOAD_3D_BUTTONS = (
+    ("upload 3d model", "upload3dmodel"),
+    ("upload extra resources", "uploadExtraResources"),
+    ("clear", "clear"),
+)
+_MEDIA_UPLOADS = ("image_upload", "video_upload", "animated_image_upload")
+NOTHING: Any = object()  # the value of a widget that sends nothing
+
+
+@dataclass(slots=True)
+class Widget:
+    """`saved`: has a place in `widgets_values`. `sent`: is in the prompt. `fixed`: ignores a saved value."""
+
+    name: str
+    value: Any
+    type: str = "STRING"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    saved: bool = True
+    sent: bool = True
+    fixed: bool = False
+
+
+def input_entries(definition: Definition) -> list[InputEntry]:
+    """Inputs in the order that widgets follow: `input_order` first, then what it does not list."""
+    groups = definition.get("input") or {}
+    order = definition.get("input_order") or {}
+    entries: list[InputEntry] = []
+    late: list[InputEntry] = []
+    for group in ("required", "optional"):
+        declared = groups.get(group) or {}
+        listed = [name for name in order.get(group) or () if name in declared] if order else list(declared)
+        entries += [_entry(name, declared[name], group == "required") for name in listed]
+        late += [_entry(name, declared[name], group == "required") for name in declared if name not in listed]
+    return entries + late
+
+
+def _entry(name: str, declared: Any, required: bool) -> InputEntry:
+    parts = declared if isinstance(declared, list | tuple) and declared else ["*"]
+    options = dict(parts[1]) if len(parts) > 1 and isinstance(parts[1], dict) else {}
+    if isinstance(parts[0], list | tuple):
+        return name, "COMBO", {"options": list(parts[0]), **options}, required
+    return name, str(parts[0]), options, required
+
+
+def is_socket(entry: InputEntry) -> bool:
+    """Whether the input has a socket and no widget."""
+    _, kind, options, required = entry
+    if options.get("forceInput") or (options.get("defaultInput") and not required):
+        return True
+    if kind == "COMFY_AUTOGROW_V3":
+        return is_socket(_autogrow_row(options))
+    return str(options.get("widgetType") or kind) not in WIDGET_TYPES
+
+
+def is_forced(entry: InputEntry) -> bool:
+    """A type that has a widget, but whose input is declared to be a socket."""
+    _, kind, options, _ = entry
+    return is_socket(entry) and str(options.get("widgetType") or kind) in WIDGET_TYPES
+
+
+def build_widgets(node_type: str, definition: Definition, values: list[Any] | None) -> list[Widget]:
+    """All widgets of a node, with the saved values laid on one by one; missing ones keep their defaults."""
+    return list(_Walk(node_type, definition, iter(values or ())).widgets())
+
+
+def saved_count(node_type: str, definition: Definition) -> int:
+    """How many values a node with default choices saves."""
+    return sum(widget.saved for widget in build_widgets(node_type, definition, None))
+
+
+def sent_value(widget: Widget) -> Any:
+    """As it stands in a prompt: a bare list would read as a link, so lists are wrapped."""
+    if widget.type == "CURVE":
+        return {"__type__": "CURVE", "__value__": widget.value}
+    return {"__value__": widget.value} if isinstance(widget.value, list) else widget.value
+
+
+class _Walk:
+    """One pass over a definition; each saved widget takes the next value, so a choice can add widgets."""
+
+    def __init__(self, node_type: str, definition: Definition, values: Iterator[Any]) -> None:
+        self.node_type = node_type
+        self.values = values
+        self.entries = input_entries(definition)
+        self.has_order = bool(definition.get("input_order"))
+        self.has_model_file = any(name == "model_file" for name, *_ in self.entries)
+
+    def widgets(self) -> Iterator[Widget]:
+        uploads = [button for entry in self.entries for button in _upload_button(entry)]
+        last_required = max((i for i, entry in enumerate(self.entries) if entry[3]), default=-1)
+        for index, entry in enumerate(self.entries):
+            yield from self.of_input(entry)
+            if not self.has_order and index == last_required:
+                yield from map(self.load, uploads)
+        if self.has_order:
+            yield from map(self.load, uploads)
+        if self.node_type in _VIEWER_NODES:
+            yield self.load(Widget("image", "", fixed=True))
+        if any(kind == "WEBCAM" for _, kind, *_ in self.entries):
+            yield self.load(Widget("capture", "capture"))
+        if self.node_type == "CustomCombo":
+            yield from self.custom_combo_rows()
+
+    def load(self, widget: Widget) -> Widget:
+        if widget.saved:
+            value = next(self.values, NOTHING)
+            if value is not NOTHING and not widget.fixed:
+                widget.value = _repaired(self.node_type, widget, value)
+        return widget
+
+    def of_input(self, entry: InputEntry) -> Iterator[Widget]:
+        if is_socket(entry):
+            return
+        name, kind, options, _ = entry
+        kind = str(options.get("widgetType") or kind)
+        special = _SPECIAL.get(kind)
+        if special is not None:
+            yield from special(self, name, kind, options)
+            return
+        yield self.load(Widget(name, default_value(kind, options), kind, options))
+        for extra in _followers(name, kind, options):
+            yield self.load(extra)
+
+    def dynamic_combo(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        choices = {str(choice.get("key")): choice for choice in options.get("options") or ()}
+        key = self.load(Widget(name, next(iter(choices), None), kind, options))
+        yield key
+        chosen = choices.get(str(key.value)) or {}
+        for child in input_entries({"input": chosen.get("inputs") or {}}):
+            yield from self.of_input((f"{name}.{child[0]}", *child[1:]))
+
+    def dynamic_group(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        template = options.get("template") or {}
+        count = self.load(Widget(name, template.get("min", 0), kind, options, sent=False))
+        yield count
+        rows = count.value if isinstance(count.value, int) else 0
+        for row in range(rows):
+            for child in input_entries({"input": template}):
+                yield from self.of_input((f"{name}.{row}.{child[0]}", *child[1:]))
+
+    def autogrow(self, name: str, _kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        _, row_kind, row_options, required = _autogrow_row(options)
+        for row_name in autogrow_names(options):
+            yield from self.of_input((f"{name}.{row_name}", row_kind, row_options, required))
+
+    def bounding_box(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield self.load(Widget(name, default_value(kind, options), kind, options))
+        for side in ("x", "y", "width", "height"):
+            yield self.load(Widget(f"{name}.{side}", 0, "INT", sent=False))
+
+    def load_3d(self, _name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        if self.has_model_file and self.node_type != "Load3DAdvanced":
+            for label, value in _LOAD_3D_BUTTONS:
+                yield self.load(Widget(label, value))
+        widget_name = "viewport_state" if self.node_type in _VIEWPORT_NODES else "image"
+        yield self.load(Widget(widget_name, "", kind, options))
+
+    def unsaved(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield Widget(name, "", kind, options, saved=False, sent=False)
+
+    def image_compare(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield Widget(name, ["", ""], kind, options, saved=False)
+
+    def camera_angle(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield self.load(Widget(name, "camera", kind, options, sent=False))
+
+    def branch_names(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield self.load(Widget(name, [], kind, options, fixed=True))
+
+    def audio_record(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield self.load(Widget(name, "", kind, options))
+        yield self.load(Widget(f"{name} button", "", sent=False))
+
+    def custom_combo_rows(self) -> Iterator[Widget]:
+        yield self.load(Widget("index", 0, "INT"))
+        for number, value in enumerate([*self.values] or [""], 1):
+            yield Widget(f"option{number}", value)
+
+
+_SPECIAL: dict[str, Callable[[_Walk, str, str, Mapping[str, Any]], Iterator[Widget]]] = {
+    "COMFY_DYNAMICCOMBO_V3": _Walk.dynamic_combo,
+    "COMFY_DYNAMICGROUP_V3": _Walk.dynamic_group,
+    "COMFY_AUTOGROW_V3": _Walk.autogrow,
+    "BOUNDING_BOX": _Walk.bounding_box,
+    "LOAD_3D": _Walk.load_3d,
+    "LOAD_3D_ADVANCED": _Walk.load_3d,
+    "RESOLUTION_PREVIEW": _Walk.unsaved,
+    "CAMERA_INFO_STATE": _Walk.unsaved,
+    "AUDIO_UI": _Walk.unsaved,
+    "IMAGECOMPARE": _Walk.image_compare,
+    "CAMERA_ANGLE_VIEW": _Walk.camera_angle,
+    "COMFY_BRANCH_INPUT_NAMES": _Walk.branch_names,
+    "AUDIO_RECORD": _Walk.audio_record,
+}
+
+_EMPTY_VIDEO_EDIT = {
+    "trim": {"start_time": 0, "duration": 0},
+    "crop": {"x": 0, "y": 0, "width": 0, "height": 0},
+}
+_DEFAULTS: dict[str, Callable[[], Any]] = {
+    "INT": lambda: 0,
+    "FLOAT": lambda: 0,
+    "BOOLEAN": lambda: False,
+    "BOUNDING_BOX": lambda: {"x": 0, "y": 0, "width": 512, "height": 512},
+    "BOUNDING_BOXES": list,
+    "CURVE": lambda: {"points": [[0, 0], [1, 1]], "interpolation": "linear"},
+    "RANGE": lambda: {"min": 0, "max": 1},
+    "COMPOSITOR": dict,
+    "CHART": dict,
+    "COLORS": list,
+    "GALLERIA": list,
+    "LIGHT_INFO_PREVIEW": list,
+    "VIDEO_EDIT": lambda: {part: dict(fields) for part, fields in _EMPTY_VIDEO_EDIT.items()},
+    "PAINTER": lambda: NOTHING,
+}
+
+
+def default_value(kind: str, options: Mapping[str, Any]) -> Any:
+    """What a fresh widget holds."""
+    if kind == "COMBO":
+        if options.get("multi_select") is not None and options.get("multi_select") is not False:
+            return options.get("default", [])
+        if "default" in options:
+            return options["default"]
+        if options.get("remote"):
+            return "Loading..."
+        return next(iter(options.get("options") or ()), NOTHING)
+    return options["default"] if "default" in options else _DEFAULTS.get(kind, str)()
+
+
+def _followers(name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+    if kind == "COMBO" and options.get("remote"):
+        yield Widget("auto-refresh", False, "BOOLEAN", sent=False)
+        if options["remote"].get("refresh_button"):
+            yield Widget("refresh", "refresh")
+    control = options.get("control_after_generate")
+    by_name = kind == "INT" and control is None and name.rpartition(".")[2] in ("seed", "noise_seed")
+    if kind in ("INT", "FLOAT", "COMBO") and (control or by_name):
+        yield control_widget(kind, control)
+        if kind == "COMBO":
+            yield Widget("control_filter_list", "", sent=False)
+
+
+_CONTROL_MODES = ("fixed", "increment", "decrement", "randomize")
+
+
+def control_widget(kind: str, control: Any) -> Widget:
+    """A text that is no mode is the widget's name."""
+    mode = control if control in _CONTROL_MODES else ("fixed" if kind == "FLOAT" else "randomize")
+    named = isinstance(control, str) and control not in _CONTROL_MODES
+    return Widget(control if named else "control_after_generate", mode, "CONTROL", sent=False)
+
+
+def _upload_button(entry: InputEntry) -> Iterator[Widget]:
+    _, kind, options, required = entry
+    if kind == "COMBO" and required and any(options.get(upload) for upload in _MEDIA_UPLOADS):
+        yield Widget("upload", "image", sent=False)
+    elif kind == "COMBO" and options.get("audio_upload"):
+        yield Widget("upload", "", sent=False)
+
+
+def _autogrow_row(options: Mapping[str, Any]) -> InputEntry:
+    template = options.get("template") or {}
+    return next(iter(input_entries({"input": template.get("input") or {}})), ("", "*", {}, True))
+
+
+def autogrow_names(options: Mapping[str, Any]) -> list[str]:
+    """The rows that exist before anything is connected: one more than the minimum."""
+    template = options.get("template") or {}
+    rows = int(template.get("min", 1)) + 1
+    names = template.get("names")
+    if names:
+        return list(names)[:rows]
+    return [f"{template.get('prefix', '')}{row}" for row in range(min(rows, int(template.get("max", 100))))]
+
+
+def _repaired(node_type: str, widget: Widget, value: Any) -> Any:
+    if widget.type == "COMBO" and value is None:
+        return next(iter(widget.options.get("options") or ()), None)
+    if widget.type == "CONTROL" and isinstance(value, bool):
+        return "randomize" if value else "fixed"
+    samplers = ("KSampler", "KSamplerAdvanced")
+    if widget.name == "sampler_name" and node_type in samplers and isinstance(value, str):
+        return value.removeprefix("sample_")
+    return value
