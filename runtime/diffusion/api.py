@@ -1,7 +1,7 @@
 """What callers say to the diffusion runtime and what they hear back. Types only: no diffusers, no engine.
 
-MODEL, CLIP and VAE sockets carry the three references below: frozen, cheap, hashable descriptions of weights and of
-what differs for one request (patches). Weights themselves never leave the runtime.
+MODEL, CLIP and VAE sockets carry the three references below: frozen, cheap, hashable descriptions of weights
+and of what differs for one request (patches). Weights themselves never leave the runtime.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from runtime.platform.handle import Event, Handle
 if TYPE_CHECKING:
     import torch
 
-# ComfyUI's CONDITIONING value: a list of [tokens [1, L, D], dict]. Keys that are read: pooled_output, strength, mask,
-# mask_strength, set_area_to_bounds, area, start_percent, end_percent, control, guidance, concat_latent_image,
-# concat_mask.
+# ComfyUI's CONDITIONING value: a list of [tokens [1, L, D], dict]. Keys that are read: pooled_output, strength,
+# mask, mask_strength, set_area_to_bounds, area, start_percent, end_percent, control, guidance,
+# concat_latent_image, concat_mask. All other keys reach the family as `Cond.extra`.
 Conditioning = list[list[Any]]
 
 
@@ -29,7 +29,7 @@ class LoraPatch:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOverride:
-    """Replaces a family's noise schedule: `shift` of a flow model, or `prediction` (eps, v) of a discrete one."""
+    """Replaces a family's noise schedule: `shift` of a flow model, `prediction` (eps, v) of a discrete one."""
 
     shift: float | None = None
     prediction: str | None = None
@@ -38,7 +38,7 @@ class SamplingOverride:
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
-    """A denoising network. `weights` is a checkpoint file or a diffusers folder (or its transformer/unet folder)."""
+    """A denoising network. `weights` is a checkpoint file, a diffusers folder, or its transformer/unet folder."""
 
     weights: Path
     family: str
@@ -51,7 +51,7 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True)
 class TextEncoderRef:
-    """One or more text encoders that serve a family together. `stop_layer` is ComfyUI's -1 ... -24, or None."""
+    """One or more text encoders that serve a family together. `stop_layer` is ComfyUI's -1 to -24, or None."""
 
     weights: tuple[Path, ...]
     family: str
@@ -82,7 +82,7 @@ class ControlRef:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The value of a conditioning's `control` key: `hint` is an IMAGE [B, H, W, 3]; `previous` chains another."""
+    """A conditioning's `control` value: `hint` is an IMAGE [B, H, W, 3]; `previous` chains another."""
 
     net: ControlRef
     hint: torch.Tensor
@@ -106,9 +106,10 @@ class SampleRequest:
     """One KSampler run.
 
     `latent` is [B, C, h, w] in the autoencoder's own scale, as ComfyUI's LATENT; `latent_factor` is the
-    pixels-per-cell that an empty latent was made for (8) when it must be adapted to the model, else None. `sigmas`,
-    where given, replaces steps, scheduler, denoise and the start and end step. `noise` replaces the noise of the seed.
-    `end_step` beyond the table means its end. `deterministic` keeps this request out of merged batches.
+    pixels-per-cell that an empty latent was made for (8) when it must be adapted to the model, else None.
+    `sigmas`, where given, replaces steps, scheduler, denoise and the start and end step. `noise` replaces the
+    noise of the seed. `end_step` beyond the table means its end. `deterministic` keeps this request out of
+    merged batches.
     """
 
     id: str
@@ -187,7 +188,7 @@ class Preview(Event):
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """`latent` is where the sampler ended; `denoised` the last model answer. Both [B, C, h, w], float32, CPU."""
+    """`latent` is where the sampler ended, `denoised` the last model answer; both [B, C, h, w] on the CPU."""
 
     latent: torch.Tensor
     denoised: torch.Tensor
@@ -205,10 +206,10 @@ class DiffusionStats:
 
 
 class DiffusionRuntime(Protocol):
-    """Any thread may call. `inspect_*` read file headers only; weights load with the first request that needs them.
+    """Any thread may call. `inspect_*` read file headers only; weights load with the first request for them.
 
-    A request that cannot be served ends with `Failed` carrying a `RuntimeFault`; `submit` itself does not raise.
-    `inspect_*` raise `MissingFile` or `Unsupported`.
+    A request that cannot be served ends with `Failed` carrying a `RuntimeFault`; `submit` itself does not
+    raise. `inspect_*` raise `MissingFile` or `Unsupported`.
     """
 
     def samplers(self) -> tuple[str, ...]: ...
@@ -229,7 +230,7 @@ class DiffusionRuntime(Protocol):
         """The noise levels that a sampler would walk, highest first, float32 [n + 1]."""
 
     def submit(self, request: Request) -> Handle[Any]:
-        """The result: `Sampled`, a `Conditioning`, a latent tensor, or an image tensor, by the request's type."""
+        """The result by the request's type: `Sampled`, a `Conditioning`, a latent tensor or an image tensor."""
 
     def cancel(self, request_id: str) -> None: ...
 

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     import torch
 
-    from runtime.diffusion.api import Conditioning, ControlRef, ModelRef, SamplingOverride, TextEncoderRef, VaeRef
+    from runtime.diffusion.api import (
+        Conditioning,
+        ControlRef,
+        ModelRef,
+        SamplingOverride,
+        TextEncoderRef,
+        VaeRef,
+    )
     from runtime.diffusion.sigmas import NoiseSchedule
 
 Prediction = Literal["eps", "v", "flow"]
@@ -69,7 +76,7 @@ class Network(Protocol):
         """Rows whose keys are equal may share a forward. Families that pad or mask text return fewer keys."""
 
     def forward(self, x: torch.Tensor, timestep: torch.Tensor, conds: Sequence[Cond]) -> torch.Tensor:
-        """x [R, C, h, w], timestep [R], one cond a row -> the raw answer [R, C, h, w] (eps, v or flow velocity)."""
+        """x [R, C, h, w], timestep [R], a cond a row -> the raw answer [R, C, h, w] (eps, v, flow velocity)."""
 
 
 class TextEncoder(Protocol):
