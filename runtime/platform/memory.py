@@ -45,7 +45,7 @@ class Lease:
 class Ledger:
     """One device's budget. Any thread may call; reclaimers run on the thread that leases.
 
-    A reclaimer takes the number of bytes wanted, frees what it can by releasing its own leases, and may free nothing.
+    A reclaimer takes the number of bytes wanted and releases what it can of its own leases, possibly nothing.
     """
 
     def __init__(self, capacity_bytes: int) -> None:

@@ -37,7 +37,7 @@ def test_reclaiming_follows_the_written_order_and_stops_when_there_is_room() -> 
 def test_what_does_not_fit_is_refused_with_the_sizes_and_the_holders() -> None:
     ledger = Ledger(10 * 2**20)
     ledger.lease("glyph transformer", 8 * 2**20)
-    with pytest.raises(OutOfMemory, match="latents needs 5 MiB, and 2 MiB of 10 MiB .* glyph transformer 8"):
+    with pytest.raises(OutOfMemory, match=r"latents needs 5 MiB, and 2 MiB of 10 MiB .* glyph transformer 8"):
         ledger.lease("latents", 5 * 2**20)
 
 
