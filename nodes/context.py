@@ -1,4 +1,4 @@
-"""What a running node may touch: the two runtimes, files by name, and its own line to the client. Never the server."""
+"""What a running node may touch: the two runtimes, files by name, its own line to the client. No server."""
 
 from __future__ import annotations
 

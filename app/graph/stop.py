@@ -1,0 +1,41 @@
+"""A job's own stop: any thread may set it, once; those who wait on something slow hang a callback on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class StopSignal:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        with self._lock:
+            if self._is_set:
+                return
+            self._is_set = True
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
+
+    @contextmanager
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """While inside, `set` calls it; at once when the stop came before."""
+        with self._lock:
+            already = self._is_set
+            self._callbacks.append(callback)
+        try:
+            if already:
+                callback()
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.remove(callback)

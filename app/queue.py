@@ -1,0 +1,94 @@
+"""Which job runs next. Pure: no clock, no threads, no event loop; the caller says what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from app.graph.stop import StopSignal
+from app.graph.validate import ValidGraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One accepted prompt. `extra_data` is what history shows; `sensitive` holds the keys that it never does.
+
+    `stop` ends this job and no other, whether it waits or runs.
+    """
+
+    id: str
+    number: float
+    valid: ValidGraph
+    client_id: str | None = None
+    extra_data: Mapping[str, Any] = field(default_factory=dict)
+    sensitive: Mapping[str, Any] = field(default_factory=dict)
+    stop: StopSignal = field(default_factory=StopSignal)
+
+    def as_json(self) -> list[Any]:
+        """The item of /queue and of history's `prompt`."""
+        return [self.number, self.id, self.valid.graph.prompt, self.extra_data, list(self.valid.outputs)]
+
+
+class JobQueue:
+    """Waiting jobs start by number, then by arrival, at most `max_running` side by side."""
+
+    def __init__(self, max_running: int = 8) -> None:
+        assert max_running >= 1, max_running
+        self.max_running = max_running
+        self._arrivals = count()
+        self._numbers = count()
+        self._waiting: dict[str, tuple[float, int, Job]] = {}
+        self._running: dict[str, Job] = {}
+
+    def next_number(self, front: bool = False) -> float:
+        number = next(self._numbers)
+        return -number if front else number
+
+    def put(self, job: Job) -> None:
+        assert self.state(job.id) is None, f"job {job.id} is {self.state(job.id)} already"
+        self._waiting[job.id] = (job.number, next(self._arrivals), job)
+
+    def start_next(self) -> Job | None:
+        """The next job, now running; None when nothing waits or no place is free."""
+        if not self._waiting or len(self._running) >= self.max_running:
+            return None
+        _, _, job = min(self._waiting.values(), key=lambda entry: entry[:2])
+        del self._waiting[job.id]
+        self._running[job.id] = job
+        return job
+
+    def finish(self, job_id: str) -> None:
+        del self._running[job_id]
+
+    def delete(self, job_ids: Iterable[str]) -> list[Job]:
+        """Takes waiting jobs out and returns them; running and unknown ids are left alone."""
+        return [self._waiting.pop(id)[2] for id in dict.fromkeys(job_ids) if id in self._waiting]
+
+    def clear(self) -> list[Job]:
+        return self.delete(list(self._waiting))
+
+    def stop(self, job_id: str | None = None) -> list[Job]:
+        """Interrupts a running job, or all of them; returns those that it reached."""
+        reached = [job for id, job in self._running.items() if job_id in (None, id)]
+        for job in reached:
+            job.stop.set()
+        return reached
+
+    def state(self, job_id: str) -> str | None:
+        """ "pending" or "running"; None for a job that is not here."""
+        return "running" if job_id in self._running else "pending" if job_id in self._waiting else None
+
+    @property
+    def waiting(self) -> list[Job]:
+        """In the order in which they will start."""
+        return [job for _, _, job in sorted(self._waiting.values(), key=lambda entry: entry[:2])]
+
+    @property
+    def running(self) -> list[Job]:
+        return list(self._running.values())
+
+    @property
+    def remaining(self) -> int:
+        return len(self._waiting) + len(self._running)
