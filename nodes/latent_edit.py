@@ -116,7 +116,7 @@ def multiply(*, samples: Latent, multiplier: Annotated[float, Float(-10.0, 10.0,
 def interpolate(
     *, samples1: Latent, samples2: Latent, ratio: Annotated[float, Float(0.0, 1.0, 0.01)] = 1.0
 ) -> Latent:
-    """Between two latents: directions and lengths apart, so that the mix keeps its strength. 1 is the first."""
+    """Between two latents, directions and lengths apart, so that the mix keeps its strength."""
     one = samples1["samples"]
     two = _second(samples2, one)
     norm_one, norm_two = one.norm(dim=1, keepdim=True), two.norm(dim=1, keepdim=True)

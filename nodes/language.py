@@ -1,0 +1,113 @@
+"""The language model nodes: load, generate, chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+from nodes.context import NodeContext, NodeInputError
+from nodes.declare import node
+from nodes.spec import Library
+from nodes.types import Chat, Choices, Float, InOptional, Int, Llm, Multiline, Options, PromptText, Seed
+from runtime.llm.api import ChatRequest, CompleteRequest, Completion, Message, SamplingParams
+
+if TYPE_CHECKING:
+    from runtime.platform.handle import Handle
+
+CATEGORY = "language"
+ADVANCED = Options({"advanced": True})
+
+MaxTokens = Annotated[int, Int(1, 32768)]
+Temperature = Annotated[float, Float(0.0, 2.0, 0.05, round=0.01)]
+TopP = Annotated[float, Float(0.01, 1.0, 0.01), ADVANCED]
+TopK = Annotated[int, Int(0, 1000), ADVANCED]
+System = Annotated[str, Multiline(placeholder="Who the model should be")]
+Stop = Annotated[str, Multiline(placeholder="Texts that end the answer, one a line"), ADVANCED, InOptional()]
+
+
+def _language_models(library: Library) -> list[str]:
+    return library.language_models()
+
+
+@node("LLMLoader", display="Load Language Model", category=CATEGORY, search_aliases=("llm", "gguf"))
+def load_language_model(*, model: Annotated[str, Choices(_language_models)]) -> Llm:
+    """A language model by name. Its weights are read when it is first asked something."""
+    return model
+
+
+@node(
+    "LLMGenerate", display="Generate with Language Model", category=CATEGORY, search_aliases=("llm", "prompt")
+)
+async def generate(
+    ctx: NodeContext,
+    *,
+    model: Llm,
+    prompt: PromptText,
+    system: System = "",
+    mode: Literal["chat", "continue"] = "chat",
+    max_tokens: MaxTokens = 256,
+    temperature: Temperature = 0.7,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    seed: Seed = 0,
+    stop: Stop = "",
+) -> str:
+    """The model's answer, without blanks around it. It appears on the node while it is written.
+
+    "chat" asks by the model's own chat template; "continue" goes on from where the prompt ends. Temperature 0
+    always takes the likeliest token. `stop` lists texts, one a line, before which the answer ends; \\n there is a
+    line break.
+    """
+    params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
+    if mode == "continue" and system:
+        raise NodeInputError('"continue" takes no system text; put it at the start of the prompt')
+    if mode == "continue":
+        return await _answer(ctx, CompleteRequest(ctx.request_id(), model, prompt, params))
+    messages = (*_system_message(system), Message("user", prompt))
+    return await _answer(ctx, ChatRequest(ctx.request_id(), model, messages, params))
+
+
+@node("LLMChat", display="Chat with Language Model", category=CATEGORY, outputs=("reply", "chat"))
+async def chat(
+    ctx: NodeContext,
+    *,
+    model: Llm,
+    message: PromptText,
+    system: System = "",
+    max_tokens: MaxTokens = 256,
+    temperature: Temperature = 0.7,
+    top_p: TopP = 1.0,
+    top_k: TopK = 0,
+    seed: Seed = 0,
+    stop: Stop = "",
+    chat: Chat | None = None,
+) -> tuple[str, Chat]:
+    """One turn of a conversation. The chat that comes out holds it, for the next turn to go on from.
+
+    A system text replaces the one that came with the chat.
+    """
+    history = tuple(chat or ())
+    if system:
+        history = (*_system_message(system), *(old for old in history if old.role != "system"))
+    asked = (*history, Message("user", message))
+    params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
+    reply = await _answer(ctx, ChatRequest(ctx.request_id(), model, asked, params))
+    return reply, (*asked, Message("assistant", reply))
+
+
+async def _answer(ctx: NodeContext, request: ChatRequest | CompleteRequest) -> str:
+    handle = cast("Handle[Completion]", ctx.llm.submit(request))
+    return (await ctx.run(handle)).text.strip()
+
+
+def _system_message(system: str) -> tuple[Message, ...]:
+    return (Message("system", system),) if system.strip() else ()
+
+
+def _params(
+    max_tokens: int, temperature: float, top_p: float, top_k: int, seed: int, stop: str
+) -> SamplingParams:
+    texts = tuple(line.replace("\\n", "\n") for line in stop.split("\n") if line)
+    params = SamplingParams(
+        max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed
+    )
+    return replace(params, stop=texts)
