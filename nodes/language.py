@@ -54,8 +54,8 @@ async def generate(
     """The model's answer, without blanks around it. It appears on the node while it is written.
 
     "chat" asks by the model's own chat template; "continue" goes on from where the prompt ends. Temperature 0
-    always takes the likeliest token. `stop` lists texts, one a line, before which the answer ends; \\n there is a
-    line break.
+    always takes the likeliest token. `stop` lists texts, one a line, before which the answer ends; \\n stands
+    for a line break.
     """
     params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
     if mode == "continue" and system:
@@ -107,7 +107,6 @@ def _params(
     max_tokens: int, temperature: float, top_p: float, top_k: int, seed: int, stop: str
 ) -> SamplingParams:
     texts = tuple(line.replace("\\n", "\n") for line in stop.split("\n") if line)
-    params = SamplingParams(
-        max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed
+    return SamplingParams(
+        max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, stop=texts
     )
-    return replace(params, stop=texts)
