@@ -1,4 +1,4 @@
-"""Our declarations against the facts of ComfyUI's core nodes: names, types, defaults, ranges, order, outputs."""
+"""Our declarations against the facts of ComfyUI's core nodes: names, types, defaults, ranges, outputs."""
 
 from __future__ import annotations
 
