@@ -1,0 +1,60 @@
+"""Requests into typed values: bodies through pydantic, queries by hand. Faults become BadRequest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from app.errors import BadRequest
+
+M = TypeVar("M", bound=BaseModel)
+
+
+async def json_value(request: web.Request, *, fault_type: str = "invalid_json") -> Any:
+    try:
+        return json.loads(await request.text(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("The body is not valid JSON", type=fault_type, details=str(error)) from None
+
+
+async def json_body(
+    request: web.Request, model: type[M], *, optional: bool = False, fault_type: str = "bad_request"
+) -> M:
+    """`optional` reads an empty body as an empty object."""
+    if optional and not await request.read():
+        return model()
+    value = await json_value(request)
+    if not isinstance(value, dict):
+        raise BadRequest("The body should be a JSON object", type=fault_type)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()
+        ]
+        raise BadRequest("The body has wrong values", type=fault_type, details="\n".join(faults)) from None
+
+
+def query_int(request: web.Request, name: str, default: int | None = None) -> int | None:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise BadRequest(f"{name} must be an integer") from None
+    if abs(value) >= 2**63:
+        raise BadRequest(f"{name} is too large")
+    return value
+
+
+def query_flag(request: web.Request, name: str, default: bool = False) -> bool:
+    text = request.query.get(name)
+    return default if text is None else text.lower() in ("true", "1", "yes")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,69 @@
+"""Every setting, once, as one frozen value. It reads no flags and touches no disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Where users' files live. `embedded_models` is what came with the program itself."""
+
+    models: Path
+    input: Path
+    output: Path
+    temp: Path
+    user: Path
+    custom_nodes: Path
+    embedded_models: Path = PROJECT / "models"
+
+    @classmethod
+    def below(cls, base: Path) -> Directories:
+        return cls(
+            models=base / "models",
+            input=base / "input",
+            output=base / "output",
+            temp=base / "temp",
+            user=base / "user",
+            custom_nodes=base / "custom_nodes",
+        )
+
+    def by_type(self, kind: str) -> Path | None:
+        """The `type` of a file reference on the wire."""
+        return {"input": self.input, "output": self.output, "temp": self.temp}.get(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`cors_origin` None means that the origin guard stands instead. `listen` are addresses to bind."""
+
+    directories: Directories
+    listen: tuple[str, ...] = ("127.0.0.1",)
+    port: int = 8188
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    cors_origin: str | None = None
+    max_upload_mb: float = 100.0
+    compress_bodies: bool = False
+    open_browser: bool = False
+    quick_test: bool = False
+    multi_user: bool = False
+    device: str | None = None
+    extra_model_paths: tuple[Path, ...] = ()
+    max_running_jobs: int = 8
+    cache_mb: int = 2048
+    custom_nodes: bool = True
+    whitelisted_packs: tuple[str, ...] = ()
+    metadata: bool = True
+    web_root: Path = PROJECT / "web" / "dist"
+    examples: Path = PROJECT / "examples"
+    log_level: str = "INFO"
+    ignored_flags: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+
+    @property
+    def max_upload_bytes(self) -> int:
+        return int(self.max_upload_mb * 1024 * 1024)

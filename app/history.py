@@ -1,0 +1,151 @@
+"""What became of each prompt, kept in SQLite under the user directory. It knows no queue and no sockets.
+
+One thread owns the connection; methods may be awaited from the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+# Each entry brings a database from its own index to the next; never edit one that was released.
+MIGRATIONS = (
+    """
+    CREATE TABLE history (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        prompt_id TEXT NOT NULL UNIQUE,
+        status TEXT NOT NULL,
+        created_ms INTEGER,
+        workflow_id TEXT,
+        item TEXT NOT NULL
+    );
+    CREATE INDEX history_by_status ON history (status, created_ms);
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """`status` is the jobs API's word; `item` the protocol's history object."""
+
+    prompt_id: str
+    status: str
+    created_ms: int | None
+    workflow_id: str | None
+    item: dict[str, Any]
+
+
+class History:
+    def __init__(self, path: Path, keep: int = 10_000) -> None:
+        self._path = path
+        self._keep = keep
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="history")
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        await self._run(self._open)
+
+    async def close(self) -> None:
+        await self._run(self._close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def add(self, row: HistoryRow) -> None:
+        """A prompt id that comes again takes the place of its older self, at the end."""
+        await self._run(lambda: self._add(row))
+
+    async def newest(self, max_items: int | None = None, offset: int = -1) -> dict[str, Any]:
+        """Items in completion order; `offset` -1 means the last `max_items`."""
+        return await self._run(lambda: self._page(max_items, offset))
+
+    async def item(self, prompt_id: str) -> dict[str, Any] | None:
+        def read() -> dict[str, Any] | None:
+            query = "SELECT item FROM history WHERE prompt_id = ?"
+            found = self._database.execute(query, (prompt_id,)).fetchone()
+            return None if found is None else json.loads(found[0])
+
+        return await self._run(read)
+
+    async def rows(self, statuses: Iterable[str]) -> list[HistoryRow]:
+        """In completion order."""
+        wanted = tuple(statuses)
+        marks = ",".join("?" * len(wanted))
+        query = (
+            f"SELECT prompt_id, status, created_ms, workflow_id, item FROM history WHERE status IN ({marks})"
+        )
+
+        def read() -> list[HistoryRow]:
+            found = self._database.execute(f"{query} ORDER BY sequence", wanted)
+            return [HistoryRow(*columns, json.loads(item)) for *columns, item in found]
+
+        return await self._run(read)
+
+    async def delete(self, prompt_ids: Iterable[str]) -> None:
+        ids = [(prompt_id,) for prompt_id in prompt_ids]
+        await self._run(lambda: self._write("DELETE FROM history WHERE prompt_id = ?", ids))
+
+    async def clear(self) -> None:
+        await self._run(lambda: self._write("DELETE FROM history", [()]))
+
+    async def _run(self, work: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        assert self._connection is not None, "history is not open"
+        return self._connection
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(self._path, timeout=30)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        migrate(self._database)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _write(self, statement: str, rows: list[Any]) -> None:
+        with self._database:
+            self._database.executemany(statement, rows)
+
+    def _add(self, row: HistoryRow) -> None:
+        text = json.dumps(row.item, default=str)
+        values = (row.prompt_id, row.status, row.created_ms, row.workflow_id, text)
+        with self._database:
+            self._database.execute("DELETE FROM history WHERE prompt_id = ?", (row.prompt_id,))
+            columns = "prompt_id, status, created_ms, workflow_id, item"
+            self._database.execute(f"INSERT INTO history ({columns}) VALUES (?, ?, ?, ?, ?)", values)
+            oldest_kept = "SELECT sequence FROM history ORDER BY sequence DESC LIMIT 1 OFFSET ?"
+            self._database.execute(f"DELETE FROM history WHERE sequence <= ({oldest_kept})", (self._keep,))
+
+    def _page(self, max_items: int | None, offset: int) -> dict[str, Any]:
+        if offset < 0 and max_items is None:
+            offset = 0
+        if offset < 0:
+            newest = "SELECT * FROM history ORDER BY sequence DESC LIMIT ?"
+            query, values = f"SELECT prompt_id, item FROM ({newest}) ORDER BY sequence", (max_items,)
+        else:
+            query = "SELECT prompt_id, item FROM history ORDER BY sequence LIMIT ? OFFSET ?"
+            values = (-1 if max_items is None else max_items, offset)
+        return {prompt_id: json.loads(item) for prompt_id, item in self._database.execute(query, values)}
+
+
+def migrate(database: sqlite3.Connection) -> None:
+    """Bring an older database up to date; refuse one that a newer program wrote."""
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise RuntimeError(
+            f"the history database has version {version}, this program knows up to {len(MIGRATIONS)}: "
+            "start a newer Treadle or choose another --user-directory"
+        )
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        database.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")

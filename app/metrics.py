@@ -1,0 +1,72 @@
+"""Figures about the running server in Prometheus' text form. Engines report here; it decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from app.startup import Studio
+
+_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
+
+
+class Metrics:
+    def __init__(self, queue_length: Callable[[], int]) -> None:
+        self._registry = CollectorRegistry()
+        self._diffusion_rows = self._rows(
+            "diffusion", "Requests that shared one pass through a denoising network"
+        )
+        self._llm_rows = self._rows("llm", "Requests that shared one pass through a language model")
+        self._diffusion_forwards = self._counter("diffusion_forwards", "Passes through denoising networks")
+        self._llm_forwards = self._counter("llm_forwards", "Passes through language models")
+        self._prompts = self._counter("prompts", "Prompts that ended, by outcome", ("outcome",))
+        self._seconds = Histogram(
+            "treadle_prompt_seconds", "From start to end of a prompt", registry=self._registry
+        )
+        queue = Gauge("treadle_queue_length", "Prompts that wait or run", registry=self._registry)
+        queue.set_function(queue_length)
+
+    def diffusion_forward(self, rows: int) -> None:
+        self._diffusion_forwards.inc()
+        self._diffusion_rows.observe(rows)
+
+    def llm_forward(self, rows: int) -> None:
+        self._llm_forwards.inc()
+        self._llm_rows.observe(rows)
+
+    def prompt_ended(self, outcome: str, seconds: float) -> None:
+        self._prompts.labels(outcome).inc()
+        self._seconds.observe(seconds)
+
+    def watch(self, studio: Studio) -> None:
+        """Reuse is counted by the runtimes themselves, so it is read when somebody asks."""
+        self._registry.register(_Reuse(studio))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def _rows(self, runtime: str, text: str) -> Histogram:
+        name = f"treadle_{runtime}_rows_per_forward"
+        return Histogram(name, text, buckets=_ROWS, registry=self._registry)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
+        return Counter(f"treadle_{name}", text, labels, registry=self._registry)
+
+
+class _Reuse(Collector):
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    def collect(self) -> Iterator[Metric]:
+        models = self._studio.llm.stats().values()
+        reused = sum(stats.cached_tokens for stats in models)
+        text = "Prompt tokens whose pages were already filled"
+        yield CounterMetricFamily("treadle_llm_prefix_tokens_reused", text, reused)
+        hits = self._studio.diffusion.stats().conditioning_hits
+        text = "Texts that needed no encoding because their conditioning was kept"
+        yield CounterMetricFamily("treadle_conditioning_cache_hits", text, hits)

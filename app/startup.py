@@ -1,0 +1,118 @@
+"""Loads what is slow to import (torch, the runtimes, the nodes) beside a server that already listens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.config import Config
+from app.errors import Unavailable
+from app.files import Files
+from nodes.registry import Registry
+from runtime.diffusion.api import DiffusionRuntime
+from runtime.llm.api import LanguageRuntime
+
+log = logging.getLogger(__name__)
+
+OnForward = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """What running a graph needs."""
+
+    registry: Registry
+    llm: LanguageRuntime
+    diffusion: DiffusionRuntime
+
+    def close(self) -> None:
+        self.diffusion.close()
+        self.llm.close()
+
+
+def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_forward: OnForward) -> Studio:
+    """Blocks for seconds; raises when a part of the program itself cannot be loaded."""
+    # imported here and not above, because the server listens before these are there
+    from runtime.diffusion.engine import Engine as DiffusionEngine
+    from runtime.llm.engine import Engine as LanguageEngine
+
+    registry = load_nodes(config, files)
+    device = choose_device(config)
+    models = files.language_model_paths
+    return Studio(
+        registry=registry,
+        llm=LanguageEngine(models=models, device=device, on_forward=on_llm_forward),
+        diffusion=DiffusionEngine(language_models=models, device=device, on_forward=on_diffusion_forward),
+    )
+
+
+def load_nodes(config: Config, files: Files) -> Registry:
+    """The program's own nodes, then the packs of every custom_nodes folder."""
+    registry = Registry()
+    registry.load_builtin()
+    allowed = None if config.custom_nodes else config.whitelisted_packs
+    packs = files.folders.folder("custom_nodes")
+    for root in packs.roots if packs else ():
+        registry.load_packs(root, allowed)
+    return registry
+
+
+def choose_device(config: Config) -> str:
+    import torch
+
+    return config.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Startup:
+    """`load` runs once, in a thread of its own; `ready` waits for it and says what went wrong."""
+
+    def __init__(self, load: Callable[[], Studio]) -> None:
+        self._load = load
+        self._outcome: asyncio.Future[Studio] | None = None
+
+    def begin(self) -> None:
+        """In the event loop that will wait for it."""
+        loop = asyncio.get_running_loop()
+        self._outcome = loop.create_future()
+        threading.Thread(target=self._run, args=(loop, self._outcome), name="startup", daemon=True).start()
+
+    async def ready(self) -> Studio:
+        """Raises `Unavailable` when loading failed; the server keeps answering what needs no nodes."""
+        assert self._outcome is not None, "not begun"
+        return await asyncio.shield(self._outcome)
+
+    @property
+    def studio(self) -> Studio | None:
+        """None until it is ready, and for ever when loading failed."""
+        outcome = self._outcome
+        if outcome is None or not outcome.done() or outcome.cancelled() or outcome.exception() is not None:
+            return None
+        return outcome.result()
+
+    async def close(self) -> None:
+        if self.studio is not None:
+            await asyncio.to_thread(self.studio.close)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Studio]) -> None:
+        began = time.monotonic()
+        try:
+            studio = self._load()
+        # any import of the program or of its libraries may fail here, and clients must be told
+        except Exception as error:
+            log.exception("loading nodes and runtimes failed")
+            text = f"The server could not load its nodes and runtimes: {type(error).__name__}: {error}"
+            _settle(loop, outcome, lambda: outcome.set_exception(Unavailable(text)))
+            return
+        log.info("%d nodes ready after %.1f s", len(studio.registry), time.monotonic() - began)
+        _settle(loop, outcome, lambda: outcome.set_result(studio))
+
+
+def _settle(
+    loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Studio], settle: Callable[[], None]
+) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: None if outcome.done() else settle())

@@ -1,0 +1,71 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from app.flags import parse, set_environment
+
+
+def test_the_defaults_are_a_local_server() -> None:
+    config = parse([])
+    assert (config.listen, config.port, config.max_running_jobs) == (("127.0.0.1",), 8188, 8)
+    assert not config.open_browser
+
+
+def test_a_bare_listen_means_every_address() -> None:
+    assert parse(["--listen"]).listen == ("0.0.0.0", "::")
+    assert parse(["--listen", "10.0.0.1,10.0.0.2", "--port", "9"]).listen == ("10.0.0.1", "10.0.0.2")
+
+
+def test_directories_follow_the_base_unless_they_are_named(tmp_path: Path) -> None:
+    output, temp = tmp_path / "out", tmp_path / "t"
+    flags = [
+        "--base-directory",
+        str(tmp_path),
+        "--output-directory",
+        str(output),
+        "--temp-directory",
+        str(temp),
+    ]
+    directories = parse(flags).directories
+    assert directories.models == tmp_path / "models"
+    assert directories.output == output
+    assert directories.temp == temp / "temp"
+
+
+def test_tuning_flags_of_launchers_are_accepted_and_reported() -> None:
+    given = ["--lowvram", "--reserve-vram", "2", "--fast", "fp16_accumulation", "--cache-classic", "--cpu"]
+    config = parse(given)
+    assert config.ignored_flags == ("--cache-classic", "--fast", "--lowvram", "--reserve-vram")
+    assert config.device == "cpu"
+
+
+def test_the_browser_opens_when_asked_and_not_when_forbidden() -> None:
+    assert parse(["--open"]).open_browser
+    assert parse(["--auto-launch"]).open_browser
+    assert not parse(["--auto-launch", "--disable-auto-launch"]).open_browser
+
+
+def test_an_unknown_flag_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--lissten"])
+    assert ended.value.code == 2
+    assert "--lissten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [["--max-running-jobs", "0"], ["--port", "abc"]])
+def test_wrong_values_end_the_program(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(wrong)
+
+
+def test_extra_paths_may_be_given_often(tmp_path: Path) -> None:
+    flags = ["--base-directory", str(tmp_path), "--extra-model-paths-config", "a", "b"]
+    names = [path.name for path in parse([*flags, "--extra-model-paths-config", "c"]).extra_model_paths]
+    assert names == ["a", "b", "c"]
+
+
+def test_the_processor_alone_is_chosen_before_torch_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    set_environment(["--cpu"])
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""

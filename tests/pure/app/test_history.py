@@ -1,0 +1,91 @@
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.history import MIGRATIONS, History, HistoryRow
+
+
+def row(prompt_id: str, status: str = "completed", **item: Any) -> HistoryRow:
+    return HistoryRow(prompt_id, status, 5, None, {"id": prompt_id, **item})
+
+
+@pytest.fixture
+async def history(tmp_path: Path) -> AsyncIterator[History]:
+    opened = History(tmp_path / "user" / "treadle.sqlite", keep=100)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def test_items_come_back_in_completion_order(history: History) -> None:
+    for name in "cab":
+        await history.add(row(name))
+    assert list(await history.newest()) == ["c", "a", "b"]
+    assert await history.item("a") == {"id": "a"}
+    assert await history.item("nobody") is None
+
+
+async def test_max_items_means_the_newest_and_an_offset_counts_from_the_oldest(history: History) -> None:
+    for number in range(10):
+        await history.add(row(str(number)))
+    assert list(await history.newest(3)) == ["7", "8", "9"]
+    assert list(await history.newest(3, 0)) == ["0", "1", "2"]
+    assert list(await history.newest(3, 8)) == ["8", "9"]
+    assert list(await history.newest(None, 8)) == ["8", "9"]
+    assert await history.newest(0) == {}
+
+
+async def test_a_prompt_id_that_comes_again_takes_its_place_at_the_end(history: History) -> None:
+    for name, value in (("a", 1), ("b", 2), ("a", 3)):
+        await history.add(row(name, value=value))
+    assert list(await history.newest()) == ["b", "a"]
+    assert await history.item("a") == {"id": "a", "value": 3}
+
+
+async def test_deleting_and_clearing(history: History) -> None:
+    for name in "abc":
+        await history.add(row(name))
+    await history.delete(["b", "nobody"])
+    assert list(await history.newest()) == ["a", "c"]
+    await history.clear()
+    assert await history.newest() == {}
+
+
+async def test_rows_are_chosen_by_status(history: History) -> None:
+    for name, status in (("a", "failed"), ("b", "completed"), ("c", "failed")):
+        await history.add(row(name, status))
+    assert [found.prompt_id for found in await history.rows(["failed"])] == ["a", "c"]
+    assert await history.rows([]) == []
+
+
+async def test_only_the_newest_are_kept(history: History) -> None:
+    for number in range(105):
+        await history.add(row(str(number)))
+    kept = list(await history.newest())
+    assert (len(kept), kept[0], kept[-1]) == (100, "5", "104")
+
+
+async def test_history_survives_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "treadle.sqlite"
+    first = History(path)
+    await first.open()
+    await first.add(row("a"))
+    await first.close()
+    second = History(path)
+    await second.open()
+    assert await second.item("a") == {"id": "a"}
+    await second.close()
+
+
+async def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "treadle.sqlite"
+    database = sqlite3.connect(path)
+    database.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    database.close()
+    history = History(path)
+    with pytest.raises(RuntimeError, match="newer Treadle"):
+        await history.open()
+    await history.close()
