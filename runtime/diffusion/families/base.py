@@ -76,7 +76,7 @@ class Network(Protocol):
         """Rows whose keys are equal may share a forward. Families that pad or mask text return fewer keys."""
 
     def forward(self, x: torch.Tensor, timestep: torch.Tensor, conds: Sequence[Cond]) -> torch.Tensor:
-        """x [R, C, h, w], timestep [R], a cond a row -> the raw answer [R, C, h, w] (eps, v, flow velocity)."""
+        """x [R, C, h, w], timestep [R], a cond a row -> the raw answer [R, C, h, w] (eps, v, flow)."""
 
 
 class TextEncoder(Protocol):

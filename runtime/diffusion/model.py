@@ -1,0 +1,152 @@
+"""Loads what references name and keeps it, least recently used out first, within a budget of bytes.
+
+Only the device's thread loads; the `inspect_*` functions read headers and may be called from any thread.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar, cast
+
+import psutil
+import torch
+
+from runtime.diffusion.api import ControlRef, ModelRef, TextEncoderRef, VaeRef
+from runtime.diffusion.control import load_control_net
+from runtime.diffusion.families.architecture import LoadContext
+from runtime.diffusion.families.base import Autoencoder, Family, LatentFormat, Network, TextEncoder
+from runtime.diffusion.families.catalog import ARCHITECTURES
+from runtime.diffusion.latents import RgbFit, fit_rgb
+from runtime.diffusion.parts import autoencoder_part
+from runtime.diffusion.recognise import (
+    inspect_checkpoint,
+    inspect_clip,
+    inspect_control,
+    inspect_model,
+    inspect_vae,
+)
+from runtime.diffusion.vae import load_autoencoder
+from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
+from runtime.platform.registry import Registry
+
+__all__ = ["Loader", "inspect_checkpoint", "inspect_clip", "inspect_control", "inspect_model", "inspect_vae"]
+
+T = TypeVar("T")
+
+_SHARE_OF_MEMORY = 0.7
+
+
+class Loader:
+    """`dtype` is what networks and text encoders compute in; autoencoders use float32 where that is float16.
+
+    `network`, `text_encoder` and `autoencoder` return the loaded thing at once when it is resident, so they may be
+    called for every forward. What they return stays usable while somebody holds it, even after it was put out.
+    """
+
+    def __init__(
+        self,
+        language_models: Callable[[], Mapping[str, Path]],
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        budget_bytes: int | None = None,
+    ) -> None:
+        self._context = LoadContext(device, dtype, language_models, self._control_net)
+        self._budget_bytes = budget_bytes or int(_SHARE_OF_MEMORY * _memory_bytes(device))
+        self._resident: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self._families: Registry[Family] = Registry("diffusion family")
+        for architecture in ARCHITECTURES:
+            self._families.register(architecture.name)(architecture.create(self._context))
+        self._rgb_fits: dict[VaeRef, RgbFit] = {}
+
+    def family(self, ref: ModelRef | TextEncoderRef) -> Family:
+        return self._families[ref.family]
+
+    def latent_format(self, ref: ModelRef) -> LatentFormat:
+        """The family's format. It has preview colours where the model's checkpoint brings its autoencoder."""
+        latent_format = self.family(ref).latent_format(ref)
+        vae = _vae_beside(ref)
+        if vae is None or vae.channels != latent_format.channels:
+            return latent_format
+        if vae not in self._rgb_fits:
+            self._rgb_fits[vae] = fit_rgb(self.autoencoder(vae), latent_format, self._context.device)
+        fit = self._rgb_fits[vae]
+        return replace(latent_format, rgb=fit.rgb, rgb_bias=fit.bias)
+
+    def network(self, ref: ModelRef) -> Network:
+        weights = replace(ref, sampling=None, loras=tuple(lora for lora in ref.loras if lora.strength != 0))
+        return self._load(weights, lambda: self.family(ref).load_network(weights), weights.weights)
+
+    def text_encoder(self, ref: TextEncoderRef) -> TextEncoder:
+        weights = replace(ref, loras=tuple(lora for lora in ref.loras if lora.strength != 0))
+        return self._load(weights, lambda: self.family(ref).load_text_encoder(weights), *weights.weights)
+
+    def autoencoder(self, ref: VaeRef) -> Autoencoder:
+        context = self._context
+        return self._load(ref, lambda: load_autoencoder(ref, context.dtype, context.device), ref.weights)
+
+    def unload(self) -> None:
+        """Forget all weights; what somebody still holds lives on until it is let go."""
+        self._resident.clear()
+        if self._context.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+
+    @property
+    def resident_bytes(self) -> int:
+        return sum(size for _, size in self._resident.values())
+
+    def _control_net(self, ref: ControlRef) -> torch.nn.Module:
+        context = self._context
+        return self._load(ref, lambda: load_control_net(ref, context.dtype, context.device), ref.weights)
+
+    def _load(self, key: Hashable, load: Callable[[], T], *paths: Path) -> T:
+        if key in self._resident:
+            self._resident.move_to_end(key)
+            return cast(T, self._resident[key][0])
+        self._make_room(sum(_bytes_on_disk(path) for path in paths))
+        try:
+            loaded = load()
+        except (RuntimeFault, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # the libraries raise what they like about a damaged file
+            names = ", ".join(path.name for path in paths)
+            raise Unsupported(f"could not load {names}: {type(error).__name__}: {error}") from error
+        self._resident[key] = (loaded, _size_bytes(loaded))
+        self._make_room(0, keep=key)
+        return loaded
+
+    def _make_room(self, wanted_bytes: int, keep: Hashable = None) -> None:
+        while self._resident and self.resident_bytes + wanted_bytes > self._budget_bytes:
+            oldest = next(iter(self._resident))
+            if oldest == keep:
+                return
+            del self._resident[oldest]
+
+
+def _vae_beside(ref: ModelRef) -> VaeRef | None:
+    """The autoencoder that lies in the same checkpoint as a network."""
+    try:
+        part = autoencoder_part(ref.weights)
+        return inspect_vae(ref.weights) if part is not None else None
+    except (MissingFile, Unsupported):
+        return None
+
+
+def _size_bytes(loaded: object) -> int:
+    """The parameters and buffers of a module, or of the modules that an object holds."""
+    modules = [loaded] if isinstance(loaded, torch.nn.Module) else getattr(loaded, "modules", ())
+    tensors = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _bytes_on_disk(path: Path) -> int:
+    files = path.rglob("*.safetensors") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _memory_bytes(device: str) -> int:
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[1])
+    return int(psutil.virtual_memory().total)
