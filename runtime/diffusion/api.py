@@ -15,7 +15,7 @@ from runtime.platform.handle import Event, Handle
 if TYPE_CHECKING:
     import torch
 
-# ComfyUI's CONDITIONING value: a list of [tokens [1, L, D], dict]. Keys that are read: pooled_output, strength,
+# ComfyUI's CONDITIONING: a list of [tokens [1, L, D], dict]. Keys that are read: pooled_output, strength,
 # mask, mask_strength, set_area_to_bounds, area, start_percent, end_percent, control, guidance,
 # concat_latent_image, concat_mask. All other keys reach the family as `Cond.extra`.
 Conditioning = list[list[Any]]
@@ -29,7 +29,7 @@ class LoraPatch:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOverride:
-    """Replaces a family's noise schedule: `shift` of a flow model, `prediction` (eps, v) of a discrete one."""
+    """Replaces a family's noise schedule: `shift` of a flow model, `prediction` (eps, v) of others."""
 
     shift: float | None = None
     prediction: str | None = None
@@ -38,7 +38,7 @@ class SamplingOverride:
 
 @dataclass(frozen=True, slots=True)
 class ModelRef:
-    """A denoising network. `weights` is a checkpoint file, a diffusers folder, or its transformer/unet folder."""
+    """A denoising network. `weights` is a checkpoint or a diffusers folder (also of the network alone)."""
 
     weights: Path
     family: str
@@ -51,7 +51,7 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True)
 class TextEncoderRef:
-    """One or more text encoders that serve a family together. `stop_layer` is ComfyUI's -1 to -24, or None."""
+    """One or more text encoders that serve a family together. `stop_layer` is -1 to -24, or None."""
 
     weights: tuple[Path, ...]
     family: str
@@ -230,7 +230,7 @@ class DiffusionRuntime(Protocol):
         """The noise levels that a sampler would walk, highest first, float32 [n + 1]."""
 
     def submit(self, request: Request) -> Handle[Any]:
-        """The result by the request's type: `Sampled`, a `Conditioning`, a latent tensor or an image tensor."""
+        """The result by the request's type: `Sampled`, a `Conditioning`, a latent or an image tensor."""
 
     def cancel(self, request_id: str) -> None: ...
 
