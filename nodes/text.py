@@ -16,10 +16,13 @@ CATEGORY = "text"
 ADVANCED = Options({"advanced": True})
 
 Flag = Annotated[bool, ADVANCED]
+# A socket only: the node has a text area of its own to write in.
+TextSocket = Annotated[str, Options({"forceInput": True})]
+OptionalText = Annotated[str | None, Options({"forceInput": True})]
 
 
 @node("TextConcat", display="Join Texts", category=CATEGORY)
-def join(*, a: Text, b: Text, separator: str = "", c: Text | None = None, d: Text | None = None) -> str:
+def join(*, a: Text, b: Text, separator: str = "", c: OptionalText = None, d: OptionalText = None) -> str:
     """The texts one after the other, with `separator` between them. Unconnected c and d are left out."""
     return separator.join(text for text in (a, b, c, d) if text is not None)
 
@@ -28,10 +31,10 @@ def join(*, a: Text, b: Text, separator: str = "", c: Text | None = None, d: Tex
 def fill_in(
     *,
     template: Annotated[str, Multiline(placeholder="A picture of {a}")],
-    a: str | None = None,
-    b: str | None = None,
-    c: str | None = None,
-    d: str | None = None,
+    a: OptionalText = None,
+    b: OptionalText = None,
+    c: OptionalText = None,
+    d: OptionalText = None,
 ) -> str:
     """Puts the inputs where {a}, {b}, {c} and {d} stand.
 
@@ -43,7 +46,7 @@ def fill_in(
 
 
 @node("TextPreview", display="Show Text", category=CATEGORY, returns=(str,), is_output=True)
-def show(*, text: Annotated[str, Options({"forceInput": True})]) -> NodeResult:
+def show(*, text: TextSocket) -> NodeResult:
     """Shows a text on the node, and passes it on."""
     return NodeResult((text,), ui={"text": [text]})
 
