@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -48,6 +49,10 @@ class NodeInputError(Exception):
     """The node cannot work with what it was given; the text is shown on the node."""
 
 
+class JobInterrupted(BaseException):
+    """The job was stopped. No plain Exception, so that a pack's `except Exception` does not swallow it."""
+
+
 class NodeContext(Protocol):
     """`hidden` holds prompt, extra_pnginfo, unique_id and dynprompt, as ComfyUI's hidden inputs."""
 
@@ -72,4 +77,8 @@ class NodeContext(Protocol):
         """Await a runtime's handle, forwarding its progress, previews and tokens; cancelled with the job."""
 
     def check_cancelled(self) -> None:
-        """Raise when the job was interrupted; long plain loops call it now and then."""
+        """Raise `JobInterrupted` when the job was stopped; long plain loops call it now and then."""
+
+
+# The context of the node that runs here, in tasks and worker threads alike, for code that is given none.
+current_context: ContextVar[NodeContext] = ContextVar("current_context")

@@ -85,6 +85,12 @@ class Plan:
         """In the order in which they ended; cached ones are not among them."""
         return tuple(id for id in self._entries if id not in self._cached)
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Wanted, and not finished or ready."""
+        blocked = (State.WAITING, State.EXPANDED)
+        return tuple(id for id, wanted in self._wanted.items() if wanted.state in blocked)
+
     def entry(self, id: str) -> Entry | None:
         return self._entries.get(id)
 

@@ -11,7 +11,7 @@ class StopSignal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_set = False
-        self._callbacks: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], object]] = []
 
     @property
     def is_set(self) -> bool:
@@ -27,7 +27,7 @@ class StopSignal:
             callback()
 
     @contextmanager
-    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
         """While inside, `set` calls it; at once when the stop came before."""
         with self._lock:
             already = self._is_set

@@ -1,0 +1,44 @@
+"""What running a job takes from the rest of the server, made once and shared by all jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from app.events import Event
+from app.graph.cache import ResultCache
+from app.graph.flights import Flights
+from app.graph.parse import Specs
+from nodes.context import NodeFiles
+from nodes.spec import Library
+from runtime.diffusion.api import DiffusionRuntime
+from runtime.llm.api import LanguageRuntime
+
+MAX_THREADS = 64
+
+
+def worker_threads() -> Executor:
+    return ThreadPoolExecutor(MAX_THREADS, "node")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Services:
+    """`publish` may be called from any thread. `threads` run the plain functions of nodes.
+
+    `pack_locks` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
+    time.
+    """
+
+    specs: Specs
+    library: Library
+    files: NodeFiles
+    llm: LanguageRuntime
+    diffusion: DiffusionRuntime
+    publish: Callable[[Event], None]
+    threads: Executor = field(default_factory=worker_threads)
+    cache: ResultCache = field(default_factory=ResultCache)
+    flights: Flights = field(default_factory=Flights)
+    pack_locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
