@@ -29,9 +29,9 @@ _IGNORED_SWITCHES = """
     --list-feature-flags --dont-print-server --log-stdout --debug-hang --disable-auto-launch
 """
 _IGNORED_WITH_VALUES = """
-    --reserve-vram --vram-headroom --async-offload --default-device --directml --oneapi-device-selector --fast
-    --cache-ram --cache-lru --preview-method --preview-size --default-hashing-function --front-end-version --database-url
-    --feature-flag --comfy-api-base --disabled-nodes-config
+    --reserve-vram --vram-headroom --async-offload --default-device --directml --oneapi-device-selector
+    --fast --cache-ram --cache-lru --preview-method --preview-size --default-hashing-function
+    --front-end-version --database-url --feature-flag --comfy-api-base --disabled-nodes-config
 """
 
 

@@ -83,7 +83,10 @@ class History:
 
         def read() -> list[HistoryRow]:
             found = self._database.execute(f"{query} ORDER BY sequence", wanted)
-            return [HistoryRow(*columns, json.loads(item)) for *columns, item in found]
+            return [
+                HistoryRow(prompt_id, status, created_ms, workflow, json.loads(item))
+                for prompt_id, status, created_ms, workflow, item in found
+            ]
 
         return await self._run(read)
 
@@ -130,6 +133,7 @@ class History:
     def _page(self, max_items: int | None, offset: int) -> dict[str, Any]:
         if offset < 0 and max_items is None:
             offset = 0
+        values: tuple[int | None, ...]
         if offset < 0:
             newest = "SELECT * FROM history ORDER BY sequence DESC LIMIT ?"
             query, values = f"SELECT prompt_id, item FROM ({newest}) ORDER BY sequence", (max_items,)

@@ -43,7 +43,7 @@ def from_history(item: Item) -> dict[str, Any]:
     number, prompt_id, _, extra_data, _ = item["prompt"]
     messages = dict(item["status"]["messages"])
     ends = ("execution_success", "execution_error", "execution_interrupted")
-    ended = next((messages[name] for name in ends if name in messages), {})
+    ended: Item = next((messages[name] for name in ends if name in messages), {})
     total, previewable, preview = _counted(item["outputs"])
     return _without_nulls(
         {

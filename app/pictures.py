@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from PIL import Image, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
@@ -38,7 +38,7 @@ def alpha_only(path: Path) -> tuple[bytes, str]:
         return _encoded(alone, "png")
 
 
-def with_alpha_of(original: Path, mask: BinaryIO) -> BinaryIO:
+def with_alpha_of(original: Path, mask: IO[bytes]) -> IO[bytes]:
     """The original's colours and text chunks under the mask's alpha, as PNG."""
     with open_picture(original) as image, open_picture(mask) as masking:
         kept = PngInfo()
@@ -52,7 +52,7 @@ def with_alpha_of(original: Path, mask: BinaryIO) -> BinaryIO:
     return target
 
 
-def open_picture(source: Path | BinaryIO) -> Image.Image:
+def open_picture(source: Path | IO[bytes]) -> Image.Image:
     try:
         image = Image.open(source)
         image.load()

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from app.config import Config
 from app.errors import Unavailable
+from app.events import Event
 from app.files import Files
+from app.graph.cache import ResultCache
+from app.graph.services import Services
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
@@ -47,6 +50,19 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
         registry=registry,
         llm=LanguageEngine(models=models, device=device, on_forward=on_llm_forward),
         diffusion=DiffusionEngine(language_models=models, device=device, on_forward=on_diffusion_forward),
+    )
+
+
+def services_for(studio: Studio, config: Config, files: Files, publish: Callable[[Event], None]) -> Services:
+    """What `run_job` wants, shared by every job of this process."""
+    return Services(
+        specs=studio.registry,
+        library=files,
+        files=files,
+        llm=studio.llm,
+        diffusion=studio.diffusion,
+        publish=publish,
+        cache=ResultCache(config.cache_mb * 1024 * 1024),
     )
 
 

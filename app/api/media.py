@@ -1,0 +1,152 @@
+"""/view, /upload/image and /upload/mask: media in and out of the three user directories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from aiohttp import web
+
+from app import pictures
+from app.api.content import disposition, file_response
+from app.errors import BadRequest, NotFound
+from app.files import Files, OutsideFolder, split_annotation, within
+from app.keys import FILES
+
+routes = web.RouteTableDef()
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """`original` names the picture that a mask belongs to."""
+
+    content: IO[bytes]
+    name: str
+    kind: str
+    subfolder: str
+    overwrite: bool
+    original: str
+
+
+@routes.get("/view")
+async def view(request: web.Request) -> web.StreamResponse:
+    query = request.query
+    if "filename" not in query:
+        raise NotFound("filename is missing")
+    kind, subfolder = query.get("type", "output"), query.get("subfolder", "")
+    path = await asyncio.to_thread(_existing, request.app[FILES], query["filename"], kind, subfolder)
+    if "preview" in query:
+        return await _picture(path, lambda: pictures.preview(path, query["preview"]))
+    if query.get("channel") == "rgb":
+        return await _picture(path, lambda: pictures.without_alpha(path))
+    if query.get("channel") == "a":
+        return await _picture(path, lambda: pictures.alpha_only(path))
+    return file_response(path, is_image_request=request.headers.get("Sec-Fetch-Dest") == "image")
+
+
+@routes.post("/upload/image")
+async def upload_image(request: web.Request) -> web.Response:
+    upload = await _upload(request)
+    return web.json_response(await asyncio.to_thread(_store, request.app[FILES], upload))
+
+
+@routes.post("/upload/mask")
+async def upload_mask(request: web.Request) -> web.Response:
+    """The alpha of the upload is put on the picture that `original_ref` names."""
+    upload = await _upload(request)
+    return web.json_response(await asyncio.to_thread(_store_mask, request.app[FILES], upload))
+
+
+async def _picture(path: Path, make: Callable[[], tuple[bytes, str]]) -> web.Response:
+    body, content_type = await asyncio.to_thread(make)
+    return web.Response(body=body, content_type=content_type, headers=disposition(path))
+
+
+async def _upload(request: web.Request) -> Upload:
+    form = await request.post()
+    field = form.get("image")
+    if not isinstance(field, web.FileField) or not field.filename:
+        raise BadRequest("The form has no file named image")
+
+    def text(name: str, default: str = "") -> str:
+        value = form.get(name, default)
+        if not isinstance(value, str):
+            raise BadRequest(f"{name} should be text, not a file")
+        return value
+
+    return Upload(
+        content=field.file,
+        name=field.filename,
+        kind=text("type") or "input",
+        subfolder=text("subfolder"),
+        overwrite=text("overwrite").lower() in ("true", "1"),
+        original=text("original_ref"),
+    )
+
+
+def _root(files: Files, kind: str) -> Path:
+    root = files.directories.by_type(kind)
+    if root is None:
+        raise BadRequest("type must be input, output or temp")
+    return root
+
+
+def _existing(files: Files, filename: str, kind: str, subfolder: str) -> Path:
+    name, annotated = split_annotation(filename)
+    if not name or name.startswith("/") or ".." in name or "\0" in name:
+        raise BadRequest("filename is not a plain file name")
+    folder = within(_root(files, annotated or kind), subfolder)
+    path = within(folder, Path(name).name)
+    if not path.is_file():
+        raise NotFound(f"There is no file {name}")
+    return path
+
+
+def _store(files: Files, upload: Upload) -> dict[str, str]:
+    """Equal content keeps the old name, other content gets ` (1)`, ` (2)` ... unless it may overwrite."""
+    root = _root(files, upload.kind)
+    try:
+        folder = within(root, upload.subfolder)
+        path = within(folder, upload.name)
+        within(root, str(path.relative_to(root)))
+    except OutsideFolder as error:
+        raise BadRequest(str(error)) from None
+    if path == folder:
+        raise BadRequest("The file has no name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first, number = path, 0
+    while path.exists() and not upload.overwrite and not _is_same(path, upload.content):
+        number += 1
+        path = first.with_name(f"{first.stem} ({number}){first.suffix}")
+    upload.content.seek(0)
+    with path.open("wb") as target:
+        shutil.copyfileobj(upload.content, target)
+    stored_in = path.parent.relative_to(root).as_posix()
+    return {"name": path.name, "subfolder": "" if stored_in == "." else stored_in, "type": upload.kind}
+
+
+def _store_mask(files: Files, upload: Upload) -> dict[str, str]:
+    try:
+        reference = json.loads(upload.original)
+        name = str(reference["filename"])
+        kind, subfolder = str(reference.get("type") or "output"), str(reference.get("subfolder") or "")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise BadRequest("original_ref should be JSON with a filename") from None
+    original = _existing(files, name, kind, subfolder)
+    return _store(files, replace(upload, content=pictures.with_alpha_of(original, upload.content)))
+
+
+def _is_same(path: Path, content: IO[bytes]) -> bool:
+    content.seek(0)
+    with path.open("rb") as existing:
+        while True:
+            ours, theirs = existing.read(1 << 20), content.read(1 << 20)
+            if ours != theirs:
+                return False
+            if not ours:
+                return True

@@ -1,0 +1,131 @@
+"""/object_info, /models, /embeddings and /view_metadata: what nodes and models there are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from app.errors import NotFound
+from app.files import Files, within_by_name
+from app.keys import FILES, STARTUP
+from app.startup import Studio
+
+log = logging.getLogger(__name__)
+
+routes = web.RouteTableDef()
+
+_LARGEST_HEADER = 1 << 20
+
+
+@routes.get("/object_info")
+async def every_node(request: web.Request) -> web.Response:
+    studio = await request.app[STARTUP].ready()
+    body = await asyncio.to_thread(_described, studio, request.app[FILES], tuple(studio.registry))
+    return web.Response(body=body, content_type="application/json")
+
+
+@routes.get("/object_info/{id}")
+async def one_node(request: web.Request) -> web.Response:
+    studio = await request.app[STARTUP].ready()
+    node_id = request.match_info["id"]
+    known = () if studio.registry.find(node_id) is None else (node_id,)
+    body = await asyncio.to_thread(_described, studio, request.app[FILES], known)
+    return web.Response(body=body, content_type="application/json")
+
+
+@routes.get("/models")
+async def model_folders(request: web.Request) -> web.Response:
+    return web.json_response(request.app[FILES].folders.folder_names())
+
+
+@routes.get("/models/{folder}")
+async def model_names(request: web.Request) -> web.Response:
+    files, folder = request.app[FILES], request.match_info["folder"]
+    if files.folders.folder(folder) is None:
+        raise NotFound(f"There is no model folder '{folder}'")
+    return web.json_response(await asyncio.to_thread(files.names, folder))
+
+
+@routes.get("/embeddings")
+async def embeddings(request: web.Request) -> web.Response:
+    names = await asyncio.to_thread(request.app[FILES].names, "embeddings")
+    return web.json_response([os.path.splitext(name)[0] for name in names])
+
+
+@routes.get("/experiment/models")
+async def described_folders(request: web.Request) -> web.Response:
+    folders = request.app[FILES].folders
+    answer = []
+    for name in folders.folder_names():
+        folder = folders.folder(name)
+        if folder is not None and name not in ("configs", "custom_nodes"):
+            roots = [str(root) for root in folder.roots]
+            answer.append({"name": name, "folders": roots, "extensions": sorted(folder.extensions)})
+    return web.json_response(answer)
+
+
+@routes.get("/experiment/models/{folder}")
+async def described_models(request: web.Request) -> web.Response:
+    files, folder = request.app[FILES], request.match_info["folder"]
+    if files.folders.folder(folder) is None:
+        raise NotFound(f"There is no model folder '{folder}'")
+    return web.json_response(await asyncio.to_thread(_files_of, files, folder))
+
+
+@routes.get("/view_metadata/{folder}")
+async def safetensors_metadata(request: web.Request) -> web.Response:
+    folder = request.app[FILES].folders.folder(request.match_info["folder"])
+    name = request.query.get("filename", "")
+    if folder is None or not name.endswith(".safetensors"):
+        raise NotFound("Only .safetensors files of a model folder have metadata")
+    return web.json_response(await asyncio.to_thread(_metadata, folder.roots, name))
+
+
+def _described(studio: Studio, files: Files, ids: tuple[str, ...]) -> bytes:
+    entries = {}
+    for node_id in ids:
+        try:
+            entries[node_id] = studio.registry.object_info(node_id, files)
+        # a pack's broken declaration must not hide the other nodes
+        except Exception:
+            log.exception("node %s cannot describe its inputs and is left out", node_id)
+    return json.dumps(entries).encode()
+
+
+def _files_of(files: Files, folder: str) -> list[dict[str, Any]]:
+    known = files.folders.folder(folder)
+    assert known is not None
+    found = []
+    for name in files.names(folder):
+        for index, root in enumerate(known.roots):
+            path = root / name
+            if path.exists():
+                status = path.stat()
+                times = {"modified": status.st_mtime, "created": status.st_ctime}
+                found.append({"name": name, "pathIndex": index, **times, "size": status.st_size})
+                break
+    return found
+
+
+def _metadata(roots: tuple[Path, ...], name: str) -> Any:
+    path = next((path for root in roots if (path := within_by_name(root, name)).is_file()), None)
+    if path is None:
+        raise NotFound(f"There is no model {name}")
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= _LARGEST_HEADER:
+            raise NotFound(f"{name} has no header that can be read")
+        try:
+            header = json.loads(file.read(length))
+        except ValueError:
+            raise NotFound(f"{name} has no header that can be read") from None
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if metadata is None:
+        raise NotFound(f"{name} has no metadata")
+    return metadata

@@ -1,0 +1,56 @@
+"""/queue, /interrupt and /free: what waits and runs, and how to stop it."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from app.api.read import json_body
+from app.keys import JOBS
+
+routes = web.RouteTableDef()
+
+
+class QueueChange(BaseModel):
+    clear: bool = False
+    delete: list[str] = []
+
+
+class Interruption(BaseModel):
+    prompt_id: str | None = None
+
+
+class Freeing(BaseModel):
+    unload_models: bool = False
+    free_memory: bool = False
+
+
+@routes.get("/queue")
+async def get_queue(request: web.Request) -> web.Response:
+    jobs = request.app[JOBS]
+    running = [job.as_json() for job in jobs.running()]
+    pending = [job.as_json() for job in jobs.pending()]
+    return web.json_response({"queue_running": running, "queue_pending": pending})
+
+
+@routes.post("/queue")
+async def change_queue(request: web.Request) -> web.Response:
+    change = await json_body(request, QueueChange)
+    if change.clear:
+        request.app[JOBS].clear()
+    request.app[JOBS].delete(change.delete)
+    return web.Response()
+
+
+@routes.post("/interrupt")
+async def interrupt(request: web.Request) -> web.Response:
+    wish = await json_body(request, Interruption, optional=True)
+    request.app[JOBS].interrupt(wish.prompt_id)
+    return web.Response()
+
+
+@routes.post("/free")
+async def free(request: web.Request) -> web.Response:
+    wish = await json_body(request, Freeing, optional=True)
+    await request.app[JOBS].free(unload_models=wish.unload_models, drop_results=wish.free_memory)
+    return web.Response()

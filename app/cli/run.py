@@ -1,0 +1,183 @@
+"""`main.py run WORKFLOW`: one workflow from start to end in this process, without a server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.cli.progress import ProgressBar
+from app.cli.settings import WrongSetting, with_settings
+from app.config import Config
+from app.files import Files
+from app.flags import add_directory_flags, headless_config, set_environment
+from app.folders import ModelFolders
+from app.graph.complaints import PromptRejected
+from app.graph.report import Outcome
+from app.graph.run import run_job
+from app.graph.validate import ValidGraph, parse_and_validate
+from app.queue import Job
+from app.startup import Studio, load, services_for
+from app.workflow.convert import convert
+
+
+class CannotRun(Exception):
+    """The text is for the person at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """`saved` is the editor's document where the file was one; pictures then carry it along."""
+
+    prompt: dict[str, Any]
+    saved: dict[str, Any] | None
+
+
+def main(argv: Sequence[str]) -> int:
+    parsed = _parser().parse_args(list(argv))
+    set_environment(["--cpu"] if parsed.cpu else [])
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    config = headless_config(parsed)
+    files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
+    files.make_directories()
+    try:
+        document = _read(parsed.workflow)
+        studio = load(config, files, on_llm_forward=_ignore, on_diffusion_forward=_ignore)
+        try:
+            outcome = _run(document, parsed.set, config, files, studio, hidden=parsed.json)
+        finally:
+            studio.close()
+    except CannotRun as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    _show(outcome, files, as_json=parsed.json)
+    return 0 if outcome.status == "success" else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="main.py run", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "workflow", type=Path, help="a prompt in API format, or a saved workflow; - reads standard input"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="ID.INPUT=VALUE", help="change one input"
+    )
+    parser.add_argument("--json", action="store_true", help="print the outputs as JSON and no progress")
+    parser.add_argument("--cpu", action="store_true", help="use no accelerator")
+    add_directory_flags(parser)
+    return parser
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text()
+        document = json.loads(text)
+    except OSError as error:
+        raise CannotRun(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise CannotRun(f"{path} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise CannotRun(f"{path} is neither a prompt nor a saved workflow: it should be a JSON object")
+    return document
+
+
+def _run(
+    document: dict[str, Any], settings: list[str], config: Config, files: Files, studio: Studio, hidden: bool
+) -> Outcome:
+    workflow = _workflow(document, files, studio)
+    try:
+        prompt = with_settings(workflow.prompt, settings, studio.registry, files)
+    except WrongSetting as error:
+        raise CannotRun(str(error)) from None
+    valid = parse_and_validate(prompt, studio.registry, files)
+    if isinstance(valid, PromptRejected):
+        raise CannotRun(_complaints(valid))
+    for node_id, node in valid.node_errors.items():
+        print(f"left out: node {node_id} ({node.class_type}): {node.errors[0].message}", file=sys.stderr)
+    job = Job(str(uuid.uuid4()), 0, valid, extra_data=_extra_data(workflow))
+    with ProgressBar(valid.graph, _num_needed(valid), hidden) as bar:
+        return asyncio.run(_executed(job, studio, config, files, bar))
+
+
+async def _executed(job: Job, studio: Studio, config: Config, files: Files, bar: ProgressBar) -> Outcome:
+    return await run_job(job, services_for(studio, config, files, bar.publish))
+
+
+def _workflow(document: dict[str, Any], files: Files, studio: Studio) -> Workflow:
+    """An editor's document has a list of nodes; a prompt has nodes by id, perhaps below "prompt"."""
+    if isinstance(document.get("nodes"), list):
+        definitions = {id: studio.registry.object_info(id, files) for id in studio.registry}
+        try:
+            return Workflow(convert(document, definitions).prompt, document)
+        except ValueError as error:
+            raise CannotRun(f"this saved workflow cannot be converted to a prompt: {error}") from None
+    posted = document.get("prompt")
+    return Workflow(posted if isinstance(posted, dict) and "class_type" not in posted else document, None)
+
+
+def _extra_data(workflow: Workflow) -> dict[str, Any]:
+    created = {"create_time": time.time_ns() // 1_000_000}
+    return created if workflow.saved is None else {**created, "extra_pnginfo": {"workflow": workflow.saved}}
+
+
+def _num_needed(valid: ValidGraph) -> int:
+    needed: set[str] = set()
+    todo = list(valid.outputs)
+    while todo:
+        node_id = todo.pop()
+        if node_id not in needed:
+            needed.add(node_id)
+            todo.extend(link.node_id for link in valid.graph.nodes[node_id].links.values())
+    return len(needed)
+
+
+def _complaints(rejected: PromptRejected) -> str:
+    lines = [f"{rejected.error.message} {rejected.error.details}".rstrip()]
+    for node_id, node in rejected.node_errors.items():
+        for error in node.errors:
+            lines.append(f"  node {node_id} ({node.class_type}): {error.message}: {error.details}")
+    return "\n".join(lines)
+
+
+def _show(outcome: Outcome, files: Files, as_json: bool) -> None:
+    failure = _failure(outcome)
+    if as_json:
+        print(
+            json.dumps({"status": outcome.status, "outputs": outcome.outputs, "error": failure}, default=str)
+        )
+    else:
+        for ui in outcome.outputs.values():
+            for shown in _shown(ui, files):
+                print(shown)
+    if failure is not None:
+        where = f"node {failure['node_id']} ({failure['node_type']}) failed: " if failure["node_id"] else ""
+        print(f"error: {where}{failure['exception_message'].strip()}", file=sys.stderr)
+
+
+def _shown(ui: Any, files: Files) -> list[str]:
+    """Saved files by their path, texts as they are."""
+    lines = []
+    for kind, items in ui.items():
+        for item in items if isinstance(items, list | tuple) else ():
+            if isinstance(item, dict) and "filename" in item:
+                root = files.directories.by_type(str(item.get("type"))) or Path()
+                lines.append(str(root / str(item.get("subfolder", "")) / str(item["filename"])))
+            elif kind == "text":
+                lines.append(str(item))
+    return lines
+
+
+def _failure(outcome: Outcome) -> dict[str, Any] | None:
+    return next((dict(data) for kind, data in outcome.messages if kind == "execution_error"), None)
+
+
+def _ignore(_rows: int) -> None:
+    pass

@@ -1,0 +1,49 @@
+"""The history row of a job that ended, in the protocol's form. Pure."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from app import job_summary
+from app.events import ExecutionError
+from app.graph.complaints import type_name
+from app.graph.report import Outcome
+from app.history import HistoryRow
+from app.queue import Job
+from app.wire import error_data
+
+
+def history_row(job: Job, outcome: Outcome) -> HistoryRow:
+    status = outcome.history_status()
+    item = {
+        "prompt": job.as_json(),
+        "outputs": outcome.outputs,
+        "status": status,
+        "meta": outcome.meta,
+    }
+    return HistoryRow(
+        prompt_id=job.id,
+        status=job_summary.ended_status(status),
+        created_ms=job.extra_data.get("create_time"),
+        workflow_id=job_summary.workflow_id(job.extra_data),
+        item=item,
+    )
+
+
+def crashed(job: Job, error: Exception) -> tuple[ExecutionError, Outcome]:
+    """For a job that ended outside its nodes: what its client and its history should say."""
+    event = ExecutionError(
+        prompt_id=job.id,
+        client_id=job.client_id,
+        node_id="",
+        node_type="",
+        executed=(),
+        exception_message=f"The server failed outside the nodes: {error}\n",
+        exception_type=type_name(error),
+        traceback=(),
+        current_inputs={},
+        current_outputs=(),
+    )
+    data: dict[str, Any] = {**error_data(event), "timestamp": time.time_ns() // 1_000_000}
+    return event, Outcome("error", {}, {}, (("execution_error", data),))

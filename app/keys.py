@@ -1,0 +1,23 @@
+"""What handlers find in the application, by type."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from app.bus import Bus
+from app.config import Config
+from app.files import Files
+from app.history import History
+from app.jobs import Jobs
+from app.metrics import Metrics
+from app.startup import Startup
+from app.users import Users
+
+CONFIG = web.AppKey("config", Config)
+FILES = web.AppKey("files", Files)
+USERS = web.AppKey("users", Users)
+BUS = web.AppKey("bus", Bus)
+HISTORY = web.AppKey("history", History)
+STARTUP = web.AppKey("startup", Startup)
+JOBS = web.AppKey("jobs", Jobs)
+METRICS = web.AppKey("metrics", Metrics)

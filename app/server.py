@@ -1,0 +1,96 @@
+"""Puts the application together: what it holds, what starts with it, which routes it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from app import ws
+from app.api import editor, examples, history, jobs, media, objects, prompts, queue, system, userdata, users
+from app.bus import Bus
+from app.config import Config
+from app.files import Files
+from app.folders import ModelFolders
+from app.history import History
+from app.jobs import Jobs
+from app.keys import BUS, CONFIG, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
+from app.metrics import Metrics
+from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
+from app.queue import JobQueue
+from app.startup import Startup, Studio, load
+from app.users import Users
+
+log = logging.getLogger(__name__)
+
+Loader = Callable[[Config, Files, Metrics], Studio]
+
+_RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, userdata, users)
+_DATABASE = "treadle.sqlite"
+
+
+def build_studio(config: Config, files: Files, metrics: Metrics) -> Studio:
+    return load(config, files, metrics.llm_forward, metrics.diffusion_forward)
+
+
+def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
+    """Nothing is read, written or started before the application runs."""
+    app = web.Application(middlewares=_middlewares(config), client_max_size=config.max_upload_bytes)
+    waiting = JobQueue(config.max_running_jobs)
+    metrics = Metrics(queue_length=lambda: waiting.remaining)
+    files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
+    startup = Startup(lambda: loader(config, files, metrics))
+    bus, past = Bus(), History(config.directories.user / _DATABASE)
+    app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
+    app[BUS], app[HISTORY] = bus, past
+    app[USERS] = Users(config.directories.user, config.multi_user)
+    app[JOBS] = Jobs(config, waiting, files, bus, past, startup, metrics)
+    app[ws.OPEN_SOCKETS] = set()
+    app.cleanup_ctx.extend([_directories, _history, _work])
+    app.on_shutdown.append(ws.close_all)
+    _add_routes(app)
+    return app
+
+
+async def _directories(app: web.Application) -> AsyncIterator[None]:
+    files = app[FILES]
+    await asyncio.to_thread(shutil.rmtree, files.directories.temp, ignore_errors=True)
+    await asyncio.to_thread(files.make_directories)
+    yield
+    await asyncio.to_thread(shutil.rmtree, files.directories.temp, ignore_errors=True)
+
+
+async def _history(app: web.Application) -> AsyncIterator[None]:
+    await app[HISTORY].open()
+    yield
+    await app[HISTORY].close()
+
+
+async def _work(app: web.Application) -> AsyncIterator[None]:
+    app[STARTUP].begin()
+    yield
+    await app[JOBS].close()
+    await app[STARTUP].close()
+
+
+def _middlewares(config: Config) -> list[Middleware]:
+    origin = guard_origin if config.cors_origin is None else allow_origin(config.cors_origin)
+    outer = [cache_headers, compress] if config.compress_bodies else [cache_headers]
+    return [*outer, origin, errors_as_json]
+
+
+def _add_routes(app: web.Application) -> None:
+    """Every route plain and below /api, except what browsers fetch by plain paths only."""
+    app.router.add_get("/ws", ws.connect)
+    app.router.add_get("/api/ws", ws.connect)
+    for resource in _RESOURCES:
+        for route in resource.routes:
+            assert isinstance(route, web.RouteDef)
+            app.router.add_route(route.method, route.path, route.handler, **route.kwargs)
+            if not route.path.startswith("/internal/"):
+                app.router.add_route(route.method, f"/api{route.path}", route.handler, **route.kwargs)
+    app.router.add_get("/{path:.*}", editor.serve)

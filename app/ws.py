@@ -1,0 +1,90 @@
+"""One websocket connection: one task writes what the bus holds, one loop reads the handshake."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from app import wire
+from app.bus import Direct, Overrun, Replaced, Subscription
+from app.keys import BUS, CONFIG, JOBS
+
+log = logging.getLogger(__name__)
+
+SEND_TIMEOUT_S = 30
+OPEN_SOCKETS = web.AppKey("open_sockets", set[web.WebSocketResponse[bool]])
+
+
+async def connect(request: web.Request) -> web.WebSocketResponse:
+    socket = web.WebSocketResponse(heartbeat=30, compress=False)
+    await socket.prepare(request)
+    client_id = request.query.get("clientId") or uuid.uuid4().hex
+    bus, translator = request.app[BUS], wire.Wire()
+    subscription = bus.subscribe(client_id)
+    open_sockets = request.app[OPEN_SOCKETS]
+    open_sockets.add(socket)
+    subscription.put(Direct(wire.status(request.app[JOBS].remaining(), sid=client_id)))
+    if (running := bus.running_node(client_id)) is not None:
+        subscription.put(Direct(wire.message("executing", {"node": running.node.node_id})))
+    writer = asyncio.create_task(_write(request, socket, subscription, translator))
+    try:
+        await _read(socket, subscription, translator, request.app[CONFIG].max_upload_bytes)
+    finally:
+        bus.unsubscribe(subscription)
+        open_sockets.discard(socket)
+        writer.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await writer
+    return socket
+
+
+async def close_all(app: web.Application) -> None:
+    for socket in tuple(app[OPEN_SOCKETS]):
+        await socket.close(code=WSCloseCode.GOING_AWAY, message=b"server is closing")
+
+
+async def _read(
+    socket: web.WebSocketResponse, subscription: Subscription, translator: wire.Wire, max_upload_bytes: int
+) -> None:
+    is_first = True
+    async for received in socket:
+        if received.type is not WSMsgType.TEXT:
+            continue
+        features = wire.client_features(received.data) if is_first else None
+        is_first = False
+        if features is not None:
+            translator.features = features
+            answer = wire.message("feature_flags", wire.server_features(max_upload_bytes))
+            subscription.put(Direct(answer))
+
+
+async def _write(
+    request: web.Request,
+    socket: web.WebSocketResponse,
+    subscription: Subscription,
+    translator: wire.Wire,
+) -> None:
+    try:
+        while True:
+            message = await subscription.receive()
+            frames = [message.frame] if isinstance(message, Direct) else translator.frames(message)
+            for frame in frames:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))
+    except ConnectionError:
+        return
+    except Replaced as reason:
+        await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=str(reason).encode()[:120])
+    except (Overrun, TimeoutError) as reason:
+        log.warning("dropping a client that does not read: %s", reason or f"a frame took {SEND_TIMEOUT_S} s")
+        # a closing handshake would wait for the client that does not read
+        if request.transport is not None:
+            request.transport.abort()
+    # one connection's fault must not end silently: the client would wait for ever
+    except Exception:
+        log.exception("writing to client %s failed", subscription.client_id)
+        await socket.close(code=WSCloseCode.INTERNAL_ERROR)
