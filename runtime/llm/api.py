@@ -17,9 +17,9 @@ FinishReason = Literal["stop", "length"]
 class SamplingParams:
     """How the next token is chosen and when a request ends. Checked by `runtime.llm.sample.check`.
 
-    `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0 and `repetition_penalty` 1 are off. `stop` strings are
-    cut from the text; `stop_token_ids` end a request in addition to the model's own end tokens. With a `seed` a
-    request's text does not depend on who shares its batch.
+    `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0 and `repetition_penalty` 1 are off. `stop`
+    strings are cut from the text; `stop_token_ids` end a request in addition to the model's own end tokens.
+    With a `seed` a request's text does not depend on who shares its batch.
     """
 
     max_tokens: int = 256
@@ -62,7 +62,9 @@ class CompleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """Hidden states of a prompt; `layer` indexes transformers' `hidden_states` (0 is the embedding, -1 the last)."""
+    """Hidden states of a prompt; `layer` indexes transformers' `hidden_states` (0 is the embedding, -1 the
+    last).
+    """
 
     id: str
     model: str
@@ -120,8 +122,8 @@ class LanguageStats:
 class LanguageRuntime(Protocol):
     """Any thread may call. `submit` starts loading the model when it is not there yet.
 
-    A request that cannot be served ends with `Failed` carrying a `RuntimeFault`; `submit` itself does not raise for
-    it, so that every caller has one place to look.
+    A request that cannot be served ends with `Failed` carrying a `RuntimeFault`; `submit` itself does not
+    raise for it, so that every caller has one place to look.
     """
 
     def models(self) -> tuple[str, ...]: ...

@@ -1,0 +1,252 @@
+"""The language runtime: one thread that steps every loaded model; everybody else sends it messages.
+
+Loading and tokenising happen beside that thread, so that they delay nobody's tokens.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import psutil
+import torch
+
+from runtime.llm import model, text
+from runtime.llm.api import LanguageStats, Request
+from runtime.llm.lane import Deliver, Lane
+from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
+from runtime.platform.handle import CancelledEvent, Failed, Handle
+
+log = logging.getLogger(__name__)
+
+_PAGE_BYTES_AT_MOST = 2 << 30
+_NUM_PREPARING_THREADS = 2
+
+
+class Engine:
+    """Implements `runtime.llm.api.LanguageRuntime`.
+
+    `models` is asked anew for each request, so files may come and go. `num_pages` None means what memory
+    allows, and `on_forward` is told the number of rows of each forward.
+    """
+
+    def __init__(
+        self,
+        models: Callable[[], Mapping[str, Path]],
+        *,
+        device: str = "cpu",
+        page_size: int = 16,
+        num_pages: int | None = None,
+        max_batch_tokens: int | None = None,
+        max_rows: int = 64,
+        threads: int | None = None,
+        on_forward: Callable[[int], None] | None = None,
+    ) -> None:
+        self._models = models
+        self._device = torch.device(device)
+        self._page_size = page_size
+        self._num_pages = num_pages
+        self._max_batch_tokens = max_batch_tokens or (512 if self._device.type == "cpu" else 8192)
+        self._max_rows = max_rows
+        self._threads = threads
+        self._on_forward = on_forward
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lanes: dict[str, Lane] = {}
+        self._loads: dict[str, Future[Lane]] = {}
+        self._loads_lock = threading.Lock()
+        self._preparing: dict[str, tuple[Request, Deliver]] = {}
+        self._is_closed = False
+        self._loader = ThreadPoolExecutor(1, thread_name_prefix="llm-load")
+        self._preparers = ThreadPoolExecutor(_NUM_PREPARING_THREADS, thread_name_prefix="llm-prepare")
+        self._thread = threading.Thread(target=self._run, name="llm-engine", daemon=True)
+        self._thread.start()
+
+    # -- called from any thread ------------------------------------------------------------------------------
+
+    def models(self) -> tuple[str, ...]:
+        return tuple(self._models())
+
+    def load(self, model: str) -> None:
+        self._load(model).result()
+
+    def submit(self, request: Request) -> Handle[Any]:
+        handle: Handle[Any] = Handle(request.id, self.cancel)
+        if self._is_closed:
+            handle.deliver(Failed(request.id, RuntimeFault("the language runtime is closed")))
+        else:
+            self._inbox.put(partial(self._accept, request, handle.deliver))
+        return handle
+
+    def cancel(self, request_id: str) -> None:
+        self._inbox.put(partial(self._cancel, request_id))
+
+    def unload(self) -> None:
+        self._ask(self._drop_idle_lanes)
+
+    def stats(self) -> dict[str, LanguageStats]:
+        return {name: lane.stats() for name, lane in self._lanes.copy().items()}
+
+    def close(self) -> None:
+        """Ends every request; returns when the engine's thread has ended."""
+        if self._thread.is_alive():
+            self._inbox.put(self._shut)
+            self._thread.join()
+        self._loader.shutdown(wait=False, cancel_futures=True)
+        self._preparers.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, act: Callable[[], None]) -> None:
+        """Have the engine's thread do it, and wait for that."""
+        done = threading.Event()
+
+        def answer() -> None:
+            try:
+                act()
+            finally:
+                done.set()
+
+        self._inbox.put(answer)
+        while not done.wait(0.1) and self._thread.is_alive():
+            pass
+
+    # -- the engine's thread ---------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        if self._threads is not None:
+            torch.set_num_threads(self._threads)
+        while not self._is_closed:
+            self._take_messages()
+            for name in list(self._lanes):
+                self._step(name, self._lanes[name])
+        self._take_leftovers()
+
+    def _step(self, name: str, lane: Lane) -> None:
+        try:
+            lane.step()
+        except Exception as error:
+            log.exception("the books of %s are broken; it will be loaded anew", name)
+            lane.fail_all(RuntimeFault(f"the language runtime failed: {error}"))
+            self._drop(name)
+
+    def _take_messages(self) -> None:
+        """Wait for one only when there is nothing else to do."""
+        is_idle = all(lane.is_idle for lane in self._lanes.values())
+        while is_idle or not self._inbox.empty():
+            is_idle = False
+            message = self._inbox.get()
+            try:
+                message()
+            except Exception:
+                log.exception("a message to the language engine failed")
+
+    def _accept(self, request: Request, deliver: Deliver) -> None:
+        if request.id in self._preparing or any(lane.has(request.id) for lane in self._lanes.values()):
+            deliver(Failed(request.id, RuntimeFault(f"a request {request.id} is already running")))
+            return
+        self._preparing[request.id] = (request, deliver)
+        self._load(request.model).add_done_callback(partial(self._prepare_soon, request))
+
+    def _start(self, request: Request, tokens: list[int]) -> None:
+        entry = self._preparing.pop(request.id, None)
+        if entry is None:
+            return
+        try:
+            self._lanes[request.model].add(request, tokens, entry[1])
+        except RuntimeFault as fault:
+            entry[1](Failed(request.id, fault))
+
+    def _fail(self, request_id: str, error: Exception) -> None:
+        entry = self._preparing.pop(request_id, None)
+        if entry is not None:
+            entry[1](Failed(request_id, error))
+
+    def _cancel(self, request_id: str) -> None:
+        entry = self._preparing.pop(request_id, None)
+        if entry is not None:
+            entry[1](CancelledEvent(request_id))
+            return
+        for lane in self._lanes.values():
+            lane.cancel(request_id)
+
+    def _drop_idle_lanes(self) -> None:
+        wanted = {request.model for request, _ in self._preparing.values()}
+        for name in [name for name, lane in self._lanes.items() if lane.is_idle and name not in wanted]:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        with self._loads_lock:
+            del self._lanes[name], self._loads[name]
+
+    def _shut(self) -> None:
+        self._is_closed = True
+
+    def _take_leftovers(self) -> None:
+        """Nobody waits for ever: requests that run, prepare or still lie in the inbox end as cancelled."""
+        for lane in self._lanes.values():
+            lane.cancel_all()
+        while not self._inbox.empty():
+            self._inbox.get()()
+        for request_id in list(self._preparing):
+            self._cancel(request_id)
+
+    # -- beside the engine's thread --------------------------------------------------------------------------
+
+    def _load(self, name: str) -> Future[Lane]:
+        """Everybody who wants a model waits for one load; a failed one is tried anew."""
+        with self._loads_lock:
+            future = self._loads.get(name)
+            if future is None or (future.done() and future.exception() is not None):
+                future = self._loads[name] = self._loader.submit(self._make_lane, name)
+            return future
+
+    def _prepare_soon(self, request: Request, load: Future[Lane]) -> None:
+        if not self._is_closed:
+            self._preparers.submit(self._prepare, request, load)
+
+    def _prepare(self, request: Request, load: Future[Lane]) -> None:
+        try:
+            tokens = load.result().codec.prompt_ids(request)
+        except RuntimeFault as fault:
+            self._inbox.put(partial(self._fail, request.id, fault))
+        except Exception as error:
+            log.exception("preparing request %s failed", request.id)
+            wrapped = RuntimeFault(f"the request cannot be prepared: {error}")
+            self._inbox.put(partial(self._fail, request.id, wrapped))
+        else:
+            self._inbox.put(partial(self._start, request, tokens))
+
+    def _make_lane(self, name: str) -> Lane:
+        known = self._models()
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise MissingFile(f"there is no language model called {name}; there are: {there}")
+        dtype = torch.float32 if self._device.type == "cpu" else torch.bfloat16
+        loaded = model.load(known[name], self._device, dtype)
+        lane = Lane(
+            loaded,
+            text.load(known[name]),
+            num_pages=self._num_pages or self._affordable_pages(loaded),
+            page_size=self._page_size,
+            max_batch_tokens=self._max_batch_tokens,
+            max_rows=self._max_rows,
+            on_forward=self._on_forward,
+        )
+        self._inbox.put(partial(self._lanes.__setitem__, name, lane))
+        return lane
+
+    def _affordable_pages(self, loaded: model.LanguageModel) -> int:
+        """A quarter of what is free, never more than all rows could fill."""
+        if self._device.type == "cuda":
+            budget = torch.cuda.mem_get_info(self._device)[0] // 2
+        else:
+            budget = min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
+        pages = budget // (loaded.token_bytes * self._page_size)
+        useful = self._max_rows * loaded.context_length // self._page_size
+        if pages < 1:
+            raise OutOfMemory(f"no memory is left for one page of {self._page_size} tokens")
+        return min(pages, useful)

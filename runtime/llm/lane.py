@@ -1,0 +1,313 @@
+"""One loaded model and its live requests: schedule, build, forward, sample, commit, deliver.
+
+Touched by the engine's thread only. A fault in a step ends the requests of that step, never the lane.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from runtime.llm import sample
+from runtime.llm.api import (
+    ChatRequest,
+    CompleteRequest,
+    Completion,
+    Embedding,
+    EmbedRequest,
+    FinishReason,
+    LanguageStats,
+    Request,
+    SamplingParams,
+    Token,
+)
+from runtime.llm.batch import Batch, build
+from runtime.llm.model import LanguageModel
+from runtime.llm.pages import Pages
+from runtime.llm.runner import Output, Runner
+from runtime.llm.scheduler import Outcome, Row, Scheduler, TokenSequence
+from runtime.llm.text import Codec, TextStream
+from runtime.platform.errors import OutOfMemory, RuntimeFault, Unsupported
+from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
+
+log = logging.getLogger(__name__)
+
+Deliver = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a request that generates needs beside its sequence."""
+
+    choice: sample.Choice
+    stream: TextStream
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenStates:
+    """What an embed request collects, chunk by chunk."""
+
+    layer: int
+    chunks: list[torch.Tensor] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Live:
+    request: Request
+    sequence: TokenSequence
+    work: Generation | HiddenStates
+    deliver: Deliver
+    started: bool = False
+
+
+@dataclass(slots=True)
+class Counters:
+    forwards: int = 0
+    rows: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+
+
+class Lane:
+    def __init__(
+        self,
+        model: LanguageModel,
+        codec: Codec,
+        *,
+        num_pages: int,
+        page_size: int,
+        max_batch_tokens: int,
+        max_rows: int,
+        on_forward: Callable[[int], None] | None,
+    ) -> None:
+        self.model = model
+        self.codec = codec
+        self.runner = Runner(model, num_pages, page_size)
+        self.scheduler = Scheduler(
+            Pages(num_pages, page_size), max_batch_tokens=max_batch_tokens, max_rows=max_rows
+        )
+        self._on_forward = on_forward
+        self._live: dict[str, Live] = {}
+        self._counters = Counters()
+        self._is_retrying = False
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._live
+
+    def has(self, request_id: str) -> bool:
+        return request_id in self._live
+
+    @property
+    def max_length(self) -> int:
+        return min(self.model.context_length, self.scheduler.capacity)
+
+    def add(self, request: Request, tokens: list[int], deliver: Deliver) -> None:
+        """Raises `RuntimeFault` with a sentence when the request can never be served."""
+        if isinstance(request, EmbedRequest):
+            live = self._embed(request, tokens, deliver)
+        else:
+            live = self._generate(request, tokens, deliver)
+        self._live[request.id] = live
+        self.scheduler.add(live.sequence)
+
+    def cancel(self, request_id: str) -> None:
+        self._end(request_id, CancelledEvent(request_id))
+
+    def fail(self, request_id: str, error: BaseException) -> None:
+        self._end(request_id, Failed(request_id, error))
+
+    def cancel_all(self) -> None:
+        for request_id in list(self._live):
+            self.cancel(request_id)
+
+    def fail_all(self, error: BaseException) -> None:
+        for request_id in list(self._live):
+            self.fail(request_id, error)
+
+    def stats(self) -> LanguageStats:
+        counters, pages = self._counters, self.scheduler.pages
+        return LanguageStats(
+            forwards=counters.forwards,
+            rows=counters.rows,
+            prompt_tokens=counters.prompt_tokens,
+            cached_tokens=counters.cached_tokens,
+            generated_tokens=counters.generated_tokens,
+            preemptions=self.scheduler.preemptions,
+            running=len(self.scheduler.running),
+            waiting=len(self.scheduler.waiting),
+            pages_free=pages.num_free,
+            pages_cached=pages.num_cached,
+            pages_used=pages.num_used,
+        )
+
+    # -- a step ----------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        rows = self.scheduler.schedule()
+        if not rows:
+            return
+        try:
+            self._compute(rows)
+        except Exception as error:
+            if _is_out_of_memory(error):
+                self._give_way(rows, error)
+            else:
+                log.exception("a step of %d rows failed", len(rows))
+                self._fail_rows(rows, error)
+
+    def _compute(self, rows: Sequence[Row]) -> None:
+        batch = build(rows, self.scheduler.pages.page_size, self.model.device)
+        output = self._forward(batch)
+        tokens = self._sample(batch, output)
+        self._deliver(self.scheduler.commit(batch.rows, tokens))
+        self._is_retrying = False
+
+    def _forward(self, batch: Batch) -> Output:
+        self._note_started(batch.rows)
+        wants_hidden = any(not row.sequence.generates for row in batch.rows)
+        output = self.runner.forward(batch, with_hidden=wants_hidden)
+        if wants_hidden:
+            self._collect_hidden(batch, output)
+        self._counters.forwards += 1
+        self._counters.rows += len(batch.rows)
+        if self._on_forward is not None:
+            self._on_forward(len(batch.rows))
+        return output
+
+    def _note_started(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            live = self._live[row.sequence.id]
+            if not live.started:
+                live.started = True
+                self._counters.prompt_tokens += row.sequence.prompt_length
+                self._counters.cached_tokens += row.sequence.cached_tokens or 0
+                live.deliver(Started(row.sequence.id))
+
+    def _collect_hidden(self, batch: Batch, output: Output) -> None:
+        first = 0
+        for row in batch.rows:
+            work = self._live[row.sequence.id].work
+            if isinstance(work, HiddenStates):
+                # A chunk that begins at 0 begins anew: the sequence may have lost its pages in between.
+                if row.start == 0:
+                    work.chunks.clear()
+                work.chunks.append(output.hidden[work.layer][first : first + row.count].float().cpu())
+            first += row.count
+
+    def _sample(self, batch: Batch, output: Output) -> list[int]:
+        sequences = [row.sequence for row in batch.rows if row.samples]
+        if not sequences:
+            return []
+        works = [self._live[sequence.id].work for sequence in sequences]
+        choices = [work.choice for work in works if isinstance(work, Generation)]
+        return sample.choose(output.logits, choices, [sequence.tokens for sequence in sequences])
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def _deliver(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            live = self._live[outcome.sequence.id]
+            if isinstance(live.work, HiddenStates):
+                self._finish_embedding(live, live.work)
+            elif outcome.token is not None:
+                self._deliver_token(live, live.work, outcome.token, outcome.finish)
+
+    def _finish_embedding(self, live: Live, work: HiddenStates) -> None:
+        result = Embedding(tuple(live.sequence.tokens), torch.cat(work.chunks))
+        self._end(live.request.id, Done(live.request.id, result))
+
+    def _deliver_token(self, live: Live, work: Generation, token: int, finish: FinishReason | None) -> None:
+        self._counters.generated_tokens += 1
+        piece = "" if finish == "stop" else work.stream.push(token)
+        if work.stream.stopped:
+            finish = "stop"
+        if finish is not None:
+            piece += work.stream.finish()
+        live.deliver(Token(live.request.id, token, piece))
+        if finish is not None:
+            self._end(live.request.id, Done(live.request.id, self._completion(live, work, finish)))
+
+    @staticmethod
+    def _completion(live: Live, work: Generation, finish: FinishReason) -> Completion:
+        sequence = live.sequence
+        return Completion(
+            text=work.stream.text,
+            token_ids=tuple(sequence.tokens[sequence.prompt_length :]),
+            finish_reason=finish,
+            prompt_tokens=sequence.prompt_length,
+            cached_tokens=sequence.cached_tokens or 0,
+        )
+
+    # -- the beginning and the end of a request --------------------------------------------------------------
+
+    def _generate(self, request: ChatRequest | CompleteRequest, tokens: list[int], deliver: Deliver) -> Live:
+        params = request.params
+        sample.check(params)
+        self._check_length(tokens, room_for=1)
+        sequence = TokenSequence(
+            request.id,
+            tokens,
+            max_length=min(len(tokens) + params.max_tokens, self.max_length),
+            end_ids=self._end_ids(params),
+        )
+        work = Generation(sample.choice(params), TextStream(self.codec, tokens, params.stop))
+        return Live(request, sequence, work, deliver)
+
+    def _embed(self, request: EmbedRequest, tokens: list[int], deliver: Deliver) -> Live:
+        count = self.model.num_hidden
+        if not -count <= request.layer < count:
+            raise Unsupported(f"layer {request.layer} is not there; supported are {-count} to {count - 1}")
+        self._check_length(tokens, room_for=0)
+        sequence = TokenSequence(request.id, tokens, max_length=len(tokens), generates=False)
+        return Live(request, sequence, HiddenStates(request.layer), deliver)
+
+    def _end_ids(self, params: SamplingParams) -> frozenset[int]:
+        own = frozenset() if params.ignore_eos else self.model.end_ids | self.codec.end_ids
+        return own | frozenset(params.stop_token_ids)
+
+    def _check_length(self, tokens: list[int], room_for: int) -> None:
+        if not tokens:
+            raise Unsupported("the prompt is empty; at least one token is needed")
+        limit = self.max_length - room_for
+        if len(tokens) > limit:
+            is_context = self.max_length == self.model.context_length
+            what = "its context" if is_context else "the memory for its pages"
+            raise Unsupported(
+                f"the prompt has {len(tokens)} tokens; {what} holds {limit} for a prompt of {self.codec.name}"
+            )
+
+    def _end(self, request_id: str, event: Event) -> None:
+        live = self._live.pop(request_id, None)
+        if live is not None:
+            self.scheduler.cancel(live.sequence)
+            live.deliver(event)
+
+    def _fail_rows(self, rows: Sequence[Row], error: BaseException) -> None:
+        fault = error if isinstance(error, RuntimeFault) else RuntimeFault(f"a step failed: {error}")
+        for row in rows:
+            self.fail(row.sequence.id, fault)
+
+    def _give_way(self, rows: Sequence[Row], error: BaseException) -> None:
+        """Nothing was committed, so scheduling again is the retry: first with half the tokens, then without
+        the largest request.
+        """
+        log.warning("a forward of %d rows ran out of memory: %s", len(rows), error)
+        if not self._is_retrying:
+            self._is_retrying = True
+            self.scheduler.max_batch_tokens = max(1, self.scheduler.max_batch_tokens // 2)
+            self.scheduler.max_rows = min(self.scheduler.max_rows, self.scheduler.max_batch_tokens)
+            return
+        self._is_retrying = False
+        largest = max((row.sequence for row in rows), key=lambda sequence: len(sequence.tokens))
+        size = f"{len(largest.tokens)} tokens"
+        self.fail(largest.id, OutOfMemory(f"a request of {size} does not fit in memory beside the model"))
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """torch has a type for it on accelerators only."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)

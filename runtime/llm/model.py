@@ -1,0 +1,164 @@
+"""Loads a causal language model of transformers for paged attention and proves that it computes the same
+there.
+
+It takes a GGUF file or a folder in transformers' layout; it knows no requests and no scheduling.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, GgufConfig
+from transformers.utils import logging
+
+from runtime.llm import packed_linear
+from runtime.llm.attention import IMPLEMENTATION, PagedForward
+from runtime.llm.batch import build
+from runtime.llm.key_values import KeyValues, LayerShape
+from runtime.llm.scheduler import Row, TokenSequence
+from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
+
+_SUPPORTED = (
+    "supported are GGUF files and folders of decoder-only models whose attention goes through transformers'"
+    " attention interface, such as Llama, Qwen, Mistral, Gemma, Phi, OLMo, Granite and SmolLM"
+)
+_PROBE_CHUNKS = (7, 1, 3, 1)
+_PROBE_PAGE_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """`shapes` are the layers' keys and values; `num_hidden` counts the hidden states that transformers
+    reports.
+    """
+
+    network: Any
+    device: torch.device
+    shapes: Mapping[int, LayerShape]
+    windows: Mapping[int, int]
+    context_length: int
+    num_hidden: int
+    end_ids: frozenset[int]
+    weight_bytes: int
+
+    @property
+    def token_bytes(self) -> int:
+        """Of keys and values, over all layers."""
+        return sum(shape.token_bytes for shape in self.shapes.values())
+
+
+def load(path: Path, device: torch.device, dtype: torch.dtype) -> LanguageModel:
+    if not path.exists():
+        raise MissingFile(f"there is no language model at {path.name}")
+    logging.disable_progress_bar()
+    try:
+        network = AutoModelForCausalLM.from_pretrained(
+            path.parent if path.is_file() else path,
+            dtype=dtype,
+            attn_implementation=IMPLEMENTATION,
+            local_files_only=True,
+            **_file_arguments(path),
+        )
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, AttributeError) as error:
+        raise Unsupported(f"{path.name} cannot be loaded ({error}); {_SUPPORTED}") from error
+    return adopt(network.eval().requires_grad_(False).to(device), path.name, device)
+
+
+def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
+    """Make a loaded network ready for paged forwards, or refuse it with a sentence."""
+    config = network.config.get_text_config()
+    windows = _windows(network, config, name)
+    weight_bytes = sum(each.numel() * each.element_size() for each in network.parameters())
+    shapes = _probe(network, config, windows, name, device)
+    packed_linear.pack(network, device)
+    end_ids = network.generation_config.eos_token_id if network.generation_config else config.eos_token_id
+    return LanguageModel(
+        network=network,
+        device=device,
+        shapes=shapes,
+        windows=windows,
+        context_length=getattr(config, "max_position_embeddings", None) or sys.maxsize,
+        num_hidden=config.num_hidden_layers + 1,
+        end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
+        weight_bytes=weight_bytes,
+    )
+
+
+def _file_arguments(path: Path) -> dict[str, Any]:
+    """A GGUF's weights are unpacked at load: a matmul on packed blocks would unpack them at every step."""
+    if path.is_dir():
+        return {}
+    if path.suffix.lower() != ".gguf":
+        raise Unsupported(f"{path.name} is neither a GGUF file nor a folder; {_SUPPORTED}")
+    return {"gguf_file": path.name, "quantization_config": GgufConfig(dequantize=True)}
+
+
+def _windows(network: Any, config: Any, name: str) -> dict[int, int]:
+    """Which layers see a limited past. Some models pass a window along and never apply it, so their word for
+    a call is not taken: it is the layer types, or whether the model's code makes a sliding mask at all.
+    """
+    window: int | None = getattr(config, "sliding_window", None)
+    kinds: list[str] | None = getattr(config, "layer_types", None)
+    if kinds is None:
+        source = inspect.getsource(inspect.getmodule(type(network)) or type(network))
+        kinds = ["sliding_attention" if "create_sliding_window_causal_mask" in source else "full_attention"]
+        kinds = kinds * config.num_hidden_layers
+    strange = set(kinds) - {"full_attention", "sliding_attention"}
+    if strange:
+        raise Unsupported(f"{name} has layers of kind {', '.join(sorted(strange))}; {_SUPPORTED}")
+    sliding = [index for index, kind in enumerate(kinds) if kind == "sliding_attention"]
+    return {} if window is None else dict.fromkeys(sliding, window)
+
+
+@torch.inference_mode()
+def _probe(
+    network: Any, config: Any, windows: Mapping[int, int], name: str, device: torch.device
+) -> Mapping[int, LayerShape]:
+    """Compute a short text in chunks on pages, and whole by the model's own attention; both must agree."""
+    count = sum(_PROBE_CHUNKS)
+    tokens = [(7919 * position + 5) % config.vocab_size for position in range(count)]
+    try:
+        paged, key_values = _paged_logits(network, tokens, windows, device)
+        if not key_values.shapes:
+            raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
+        network.set_attn_implementation("eager")
+        expected = network(input_ids=torch.tensor([tokens], device=device), use_cache=False).logits[0]
+        network.set_attn_implementation(IMPLEMENTATION)
+    except RuntimeFault:
+        raise
+    except Exception as error:
+        raise Unsupported(
+            f"{name} cannot run on pages ({type(error).__name__}: {error}); {_SUPPORTED}"
+        ) from error
+    worst = (paged.float() - expected.float()).abs().max().item()
+    tolerance = (1e-3 if expected.dtype == torch.float32 else 6e-2) * max(1.0, expected.abs().max().item())
+    if not worst <= tolerance:
+        raise Unsupported(
+            f"{name} computes something else on pages (logits differ by {worst:.2g}); {_SUPPORTED}"
+        )
+    return key_values.shapes
+
+
+def _paged_logits(
+    network: Any, tokens: list[int], windows: Mapping[int, int], device: torch.device
+) -> tuple[torch.Tensor, KeyValues]:
+    num_pages = -(-len(tokens) // _PROBE_PAGE_SIZE)
+    key_values = KeyValues(num_pages, _PROBE_PAGE_SIZE, device)
+    sequence = TokenSequence("probe", tokens, len(tokens), pages=list(range(num_pages))[::-1])
+    parts, start = [], 0
+    for count in _PROBE_CHUNKS:
+        batch = build([Row(sequence, start, count, samples=False)], _PROBE_PAGE_SIZE, device)
+        forward = PagedForward(batch, key_values, windows)
+        parts.append(
+            network(
+                input_ids=batch.input_ids, position_ids=batch.position_ids, use_cache=False, paged=forward
+            ).logits[0]
+        )
+        start += count
+    return torch.cat(parts), key_values
