@@ -39,7 +39,7 @@ def control_residuals(
     added: Mapping[str, torch.Tensor] | None,
     conds: Sequence[Cond],
 ) -> Residuals | None:
-    """x [R, C, h, w], tokens [R, L, D] -> what to add to each skip connection and to the middle; None without nets."""
+    """x [R, C, h, w], tokens [R, L, D] -> additions to skip connections and middle; None without nets."""
     total: Residuals | None = None
     for chain in zip(*(cond.controls for cond in conds)):
         net = load(chain[0].net)

@@ -1,4 +1,4 @@
-"""Text encoders from the tensors of a single file: configuration from shapes, names as transformers has them."""
+"""Text encoders from a single file's tensors: configuration from shapes, names as transformers has them."""
 
 from __future__ import annotations
 

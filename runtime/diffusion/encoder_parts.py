@@ -32,7 +32,7 @@ class EncoderPart:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Tensors below `prefix` that match are the encoder `role`. Without a prefix the width must tell the role."""
+    """Tensors below `prefix` that match are the encoder `role`. Without a prefix the width tells the role."""
 
     role: str
     prefix: str
@@ -93,7 +93,7 @@ def _role_of_folder(folder: Path) -> str:
     config = read_config(folder)
     if "language_model" in config:
         return "language_features"
-    roles = {
+    roles: dict[tuple[object, object], str] = {
         ("clip_text_model", 768): "clip_l",
         ("clip_text_model", 1024): "clip_h",
         ("clip_text_model", 1280): "clip_g",

@@ -31,7 +31,7 @@ def load_encoder(encoder: EncoderPart, dtype: torch.dtype, device: str) -> Any:
 
 
 def load_tokenizer(encoder: EncoderPart) -> Any:
-    """The tokenizer beside the encoder, the one that comes with Treadle (CLIP), or a sentence saying where to put it."""
+    """The tokenizer beside the encoder, or the one that comes with Treadle (CLIP)."""
     transformers = importlib.import_module("transformers")
     is_clip = encoder.role.startswith("clip")
     own = encoder.part.path.parent / "tokenizers" / encoder.role

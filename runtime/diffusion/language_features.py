@@ -1,4 +1,4 @@
-"""The embedded model's text encoder: standardised hidden states of a small language model that is installed anyway.
+"""The embedded model's text encoder: standardised hidden states of a small, installed language model.
 
 Its folder names the language model, the layer and the statistics; the weights are found by that name.
 """

@@ -42,8 +42,8 @@ _SHARE_OF_MEMORY = 0.7
 class Loader:
     """`dtype` is what networks and text encoders compute in; autoencoders use float32 where that is float16.
 
-    `network`, `text_encoder` and `autoencoder` return the loaded thing at once when it is resident, so they may be
-    called for every forward. What they return stays usable while somebody holds it, even after it was put out.
+    `network`, `text_encoder` and `autoencoder` return at once what is resident, so they may be called for each
+    forward. What they return stays usable while somebody holds it, even once it is put out.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ def load_diffusers(
     dtype: torch.dtype,
     device: str,
 ) -> Any:
-    """A diffusers module in evaluation mode. `config_of` tells the configuration of a single file from its shapes."""
+    """A diffusers module in evaluation mode. `config_of` tells a file's configuration from its shapes."""
     module_class = getattr(importlib.import_module("diffusers"), class_name)
     if part.is_folder:
         module, loading = module_class.from_pretrained(

@@ -1,7 +1,7 @@
 """LoRA: low-rank additions merged into a module's weights when it is loaded.
 
-diffusers translates the many spellings of keys; what is left here is the sum. A module with another set of LoRAs is
-another module, so rows with different sets never share a forward.
+diffusers translates the many spellings of keys; what is left here is the sum. A module with another set of
+LoRAs is another module, so rows with different sets never share a forward.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def inspect_model(path: Path) -> ModelRef:
 
 
 def inspect_clip(paths: tuple[Path, ...], kind: str) -> TextEncoderRef:
-    """Text encoders in one or more files or folders; `kind` is a CLIPLoader type, needed where files leave a choice."""
+    """Text encoders in files or folders; `kind` is a CLIPLoader type, read where files leave a choice."""
     found = [encoder.role for path in paths for encoder in find_encoders(path, _pipeline_roles(path))]
     if not found:
         names = ", ".join(path.name for path in paths)

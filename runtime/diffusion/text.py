@@ -22,8 +22,9 @@ _CHUNK = 77
 class ClipUse:
     """How a family reads a CLIP text encoder.
 
-    `layer` is -1 for the last, -2 for the last but one ...; `normed` applies the final norm to it. `pads_with_end`
-    fills a chunk with the end token, else with token 0. `dropped_layers` were left out when the module was loaded.
+    `layer` is -1 for the last, -2 for the last but one ...; `normed` applies the final norm to it.
+    `pads_with_end` fills a chunk with the end token, else with token 0. `dropped_layers` were left out when
+    the module was loaded.
     """
 
     layer: int
@@ -86,7 +87,7 @@ class ClipEncoder:
 
 
 class T5Encoder:
-    """T5's last hidden state without a mask, as the families were trained. Prompt weights are read but not applied."""
+    """T5's last hidden state without a mask, as the families were trained. Prompt weights are not applied."""
 
     def __init__(self, module: Any, tokenizer: Any, min_tokens: int) -> None:
         self.modules = (module,)
@@ -113,7 +114,7 @@ class T5Encoder:
 
 
 class ChatEncoder:
-    """The last layer of a cut chat model, over the prompt as a user's turn; each result has its own length."""
+    """The last layer of a cut chat model, over the prompt as a user's turn; results keep their own length."""
 
     def __init__(self, module: Any, tokenizer: Any, template: str, max_tokens: int) -> None:
         self.modules = (module,)
@@ -131,7 +132,7 @@ class ChatEncoder:
 
 @torch.inference_mode()
 def decoder_states(module: Any, ids: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    """The last hidden states [1, L, D] of token rows of different lengths, in one forward padded on the right."""
+    """The last hidden states [1, L, D] of token rows of any lengths, in one forward padded on the right."""
     longest = max(len(row) for row in ids)
     batch = torch.stack([F.pad(torch.tensor(row), (0, longest - len(row))) for row in ids])
     mask = torch.stack([torch.arange(longest) < len(row) for row in ids]).long()

@@ -89,8 +89,9 @@ def _spans(length: int, size: int, shared: int) -> Iterator[tuple[int, int]]:
 def _ramp(start: int, end: int, length: int, shared: int) -> torch.Tensor:
     """The weight of a tile along one axis.
 
-    The outer quarter of an overlap counts for nothing, since it misses what lies beyond the tile; the inner quarter
-    counts in full. So a tile's answer is used only where it is right, as long as the decoder sees no farther than that.
+    The outer quarter of an overlap counts for nothing, since it misses what lies beyond the tile; the inner
+    quarter counts in full. So a tile's answer is used only where it is right, as long as the decoder sees no
+    farther than that.
     """
     position = torch.arange(start, end) + 0.5
     weight = torch.ones(end - start)
@@ -108,7 +109,7 @@ def _tile_cells(tile: int, overlap: int, factor: int) -> tuple[int, int]:
 
 
 def _rows(batch: torch.Tensor, factor: int) -> tuple[torch.Tensor, ...]:
-    """The batch in pieces of about a megapixel, so that a long batch needs no more memory than one picture."""
+    """The batch in pieces of about a megapixel, so that a long one needs little more memory than one."""
     pixels = batch.shape[-1] * batch.shape[-2] * factor * factor
     return batch.split(max(1, _PIXELS_AT_ONCE // pixels))
 

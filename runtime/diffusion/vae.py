@@ -45,7 +45,7 @@ class KlAutoencoder:
 
 
 class DcAutoencoder:
-    """AutoencoderDC, the deep-compression kind: no distribution, no attention over the picture unless configured."""
+    """AutoencoderDC, the deep-compression kind; its latents are no distribution."""
 
     def __init__(self, module: Any, kind: AutoencoderKind) -> None:
         self.modules = (module,)
@@ -123,5 +123,5 @@ def _kind_by_shapes(part: Part) -> AutoencoderKind:
     return AutoencoderKind("kl", inlet[1], 2 ** (levels - 1))
 
 
-def _no_config(shapes: Shapes) -> dict[str, Any]:
+def _no_config(_: Shapes) -> dict[str, Any]:
     raise Unsupported("an AutoencoderDC is loaded from a diffusers folder, not from a single file")

@@ -48,9 +48,9 @@ class LoadContext:
 class Architecture:
     """One family as the catalogue knows it.
 
-    `facts` are entries of a network's config.json (with the scheduler's `prediction_type` added), `signatures`
-    match a single file, where the network's own prefix is already taken off. `encoders` are the text encoders in the
-    order of diffusers' text_encoder, text_encoder_2, text_encoder_3.
+    `facts` are entries of a network's config.json, with the scheduler's `prediction_type` added. `signatures`
+    match a single file, where the network's own prefix is already taken off. `encoders` are the text encoders
+    in the order of diffusers' text_encoder, text_encoder_2, text_encoder_3.
     """
 
     name: str

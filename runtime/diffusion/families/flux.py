@@ -1,4 +1,7 @@
-"""FLUX.1 dev and schnell: FluxTransformer2DModel over latents packed 2 x 2, with CLIP L's pooled state and T5's tokens."""
+"""FLUX.1 dev and schnell: FluxTransformer2DModel over latents packed 2 x 2.
+
+Prompts are read by T5; CLIP L adds its pooled state.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ class FluxText:
         return [[[row, {"pooled_output": state}]] for row, state in zip(tokens, pooled)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FluxFamily:
     """`is_guided` tells dev from schnell, which was trained on unshifted levels."""
 
@@ -105,7 +108,7 @@ class FluxFamily:
         default = LatentFormat(16, 8, scale=0.3611, shift=0.1159)
         return latent_format_of(ref.weights, default, self.context.device)
 
-    def schedule(self, ref: ModelRef, override: SamplingOverride | None) -> NoiseSchedule:
+    def schedule(self, ref: ModelRef, override: SamplingOverride | None) -> NoiseSchedule:  # noqa: ARG002
         shift = override.shift if override else None
         if self.is_guided:
             return NoiseSchedule.flux(1.15 if shift is None else shift)

@@ -77,3 +77,11 @@ def shift_of(weights: Path, default: float) -> float:
     if not (folder / "scheduler_config.json").is_file():
         return default
     return float(read_config(folder, "scheduler_config.json").get("shift", default))
+
+
+def ends_in_pure_noise(weights: Path) -> bool:
+    """Whether a diffusers folder's scheduler asks for a terminal signal-to-noise ratio of zero."""
+    folder = weights / "scheduler"
+    if not (folder / "scheduler_config.json").is_file():
+        return False
+    return bool(read_config(folder, "scheduler_config.json").get("rescale_betas_zero_snr"))

@@ -1,4 +1,4 @@
-"""Stable Diffusion 1.5, 2 and XL: UNet2DConditionModel with CLIP, eps or v prediction, ControlNet and inpainting."""
+"""Stable Diffusion 1.5, 2 and XL: UNet2DConditionModel with CLIP, ControlNet, inpainting; eps or v."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from runtime.diffusion.control import control_key, control_residuals
 from runtime.diffusion.families.architecture import Architecture, LoadContext, Signature
 from runtime.diffusion.families.base import Autoencoder, Cond, LatentFormat, Network, Prediction, TextEncoder
 from runtime.diffusion.families.clip import load_clip_encoders
-from runtime.diffusion.families.rows import check_width, latent_format_of, stack_pooled, stack_tokens
+from runtime.diffusion.families.rows import (
+    check_width,
+    ends_in_pure_noise,
+    latent_format_of,
+    stack_pooled,
+    stack_tokens,
+)
 from runtime.diffusion.families.unet_shapes import unet_config
 from runtime.diffusion.parts import load_diffusers, network_part
 from runtime.diffusion.patch import LoraNaming, merge_loras
@@ -90,8 +96,8 @@ class UnetNetwork:
         given = [0 if cond.concat is None else cond.concat.shape[1] for cond in conds]
         if any(count != further for count in given):
             raise Unsupported(
-                f"this model takes {further} channels besides the latent's {latent.shape[1]}, the conditioning has "
-                f"{max(given)}" + ("; use InpaintModelConditioning" if further == 5 else "")
+                f"this model takes {further} channels besides the latent's {latent.shape[1]}, the "
+                f"conditioning has {max(given)}" + ("; use InpaintModelConditioning" if further == 5 else "")
             )
         if further == 0:
             return latent
@@ -143,7 +149,7 @@ class DualClip:
         return texts[-1] if self._names[place] == "clip_l" else texts[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UnetFamily:
     """One generation with one kind of prediction."""
 
@@ -157,7 +163,8 @@ class UnetFamily:
         return latent_format_of(ref.weights, default, self.context.device)
 
     def schedule(self, ref: ModelRef, override: SamplingOverride | None) -> NoiseSchedule:
-        return NoiseSchedule.discrete(zero_terminal_snr=override is not None and override.zero_terminal_snr)
+        zero_terminal_snr = override.zero_terminal_snr if override else ends_in_pure_noise(ref.weights)
+        return NoiseSchedule.discrete(zero_terminal_snr=zero_terminal_snr)
 
     def load_network(self, ref: ModelRef) -> Network:
         part = network_part(ref.weights)

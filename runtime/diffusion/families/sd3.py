@@ -1,6 +1,7 @@
 """Stable Diffusion 3 and 3.5, and the embedded glyph model: SD3Transformer2DModel, flow matching.
 
-SD3 reads prompts with CLIP L, CLIP G and T5, of which some may be left out; the glyph model with LanguageFeatures.
+SD3 reads prompts with CLIP L, CLIP G and T5, of which some may be missing; the glyph model with its
+LanguageFeatures.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Sd3Network:
 
 
 class Sd3Text:
-    """CLIP L and G side by side, padded to T5's width and followed by T5's tokens. What is missing counts as zeros."""
+    """CLIP L and G side by side, padded to T5's width, then T5's tokens. A missing CLIP counts as zeros."""
 
     def __init__(self, clips: dict[str, ClipEncoder], t5: T5Encoder | None) -> None:
         parts: list[ClipEncoder | T5Encoder] = [*clips.values(), *([t5] if t5 else [])]
@@ -130,7 +131,7 @@ class Sd3Text:
         return F.pad(joined, (0, width - joined.shape[-1])), torch.cat(pooled, dim=-1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sd3Family:
     context: LoadContext
     name: str = "sd3"

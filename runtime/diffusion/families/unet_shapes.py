@@ -15,7 +15,7 @@ _TIME_EMBEDDING = 256
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One resolution on the way down: its width, its residual blocks, its transformer blocks after each (or 0)."""
+    """One resolution on the way down: its width, its residual blocks, the transformer blocks after each."""
 
     channels: int
     blocks: int

@@ -1,6 +1,6 @@
 """Z-Image: ZImageTransformer2DModel, which takes rows as lists, so texts of any length share a forward.
 
-Prompts are read by Qwen3. The network's time runs from noise (0) to picture (1) and its answer points backwards.
+Prompts are read by Qwen3. The network's time runs from noise (0) to picture (1); its answer points backwards.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ZImageNetwork:
         self.dtype: torch.dtype = module.dtype
         self._module = module
 
-    def cond_key(self, cond: Cond) -> Hashable:
+    def cond_key(self, cond: Cond) -> Hashable:  # noqa: ARG002
         return None
 
     @torch.inference_mode()
@@ -76,7 +76,7 @@ class ZImageText:
         return [[[tokens, {}]] for tokens in self._encoder.encode([text[0] for text in texts])]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ZImageFamily:
     context: LoadContext
     name: str = "z_image"

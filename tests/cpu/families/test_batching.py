@@ -1,0 +1,65 @@
+"""Rows at different time steps, with different prompts, answer in one forward as each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from runtime.diffusion.families.base import Cond, Network
+from runtime.diffusion.model import Loader, inspect_checkpoint
+
+TEXTS = ("a red cat", "the house on the hill (a cat:1.4)", "", "a house on the red hill " * 4)
+TIMES = (0.9, 0.31, 0.05, 0.62)
+
+
+def network_of(folder: Any, dtype: torch.dtype) -> tuple[Network, list[Cond], float]:
+    checkpoint = inspect_checkpoint(folder)
+    assert checkpoint.model is not None
+    assert checkpoint.clip is not None
+    loader = Loader(dict, dtype=dtype)
+    answers = loader.text_encoder(checkpoint.clip).encode([(text,) for text in TEXTS])
+    conds = [
+        Cond(tokens, extra.get("pooled_output"), guidance=float(place + 1), extra={"width": 64 * (place + 1)})
+        for place, [[tokens, extra]] in enumerate(answers)
+    ]
+    schedule = loader.family(checkpoint.model).schedule(checkpoint.model, None)
+    return loader.network(checkpoint.model), conds, schedule.timestep(schedule.sigma_max)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("family", ["sd15", "sdxl", "sd3", "flux", "z_image"])
+def test_rows_in_one_forward_equal_rows_alone(
+    saved: Callable[..., Any], family: str, dtype: torch.dtype, tolerance: float
+) -> None:
+    network, conds, last = network_of(saved(family)[1], dtype)
+    x = torch.randn(4, 4, 8, 12, dtype=dtype, generator=torch.Generator().manual_seed(2))
+    times = torch.tensor(TIMES, dtype=dtype) * last
+    assert len({network.cond_key(cond) for cond in conds}) == 1
+    together = network.forward(x, times, conds)
+    for row in range(4):
+        alone = network.forward(x[row : row + 1], times[row : row + 1], conds[row : row + 1])
+        assert (together[row] - alone[0]).abs().max() <= tolerance * alone.abs().max()
+    assert (together[0] - network.forward(x[:1], times[1:2], conds[:1])[0]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("family", ["sd15", "sdxl", "sd3", "flux", "z_image"])
+def test_prompts_in_one_batch_equal_prompts_alone(saved: Callable[..., Any], family: str) -> None:
+    clip = inspect_checkpoint(saved(family)[1]).clip
+    assert clip is not None
+    encoder = Loader(dict).text_encoder(clip)
+    together = encoder.encode([(text,) for text in TEXTS])
+    for text, [[tokens, extra]] in zip(TEXTS, together):
+        [[alone, alone_extra]] = encoder.encode([(text,)])[0]
+        torch.testing.assert_close(tokens, alone, rtol=1e-5, atol=1e-5)
+        for name, value in alone_extra.items():
+            torch.testing.assert_close(extra[name], value, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["sd3", "flux", "z_image"])
+def test_a_latent_of_odd_size_is_padded_and_cropped(saved: Callable[..., Any], family: str) -> None:
+    network, conds, last = network_of(saved(family)[1], torch.float32)
+    x = torch.randn(1, 4, 7, 9, generator=torch.Generator().manual_seed(2))
+    assert network.forward(x, torch.tensor([0.5 * last]), conds[:1]).shape == x.shape
