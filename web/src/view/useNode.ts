@@ -1,0 +1,59 @@
+// One node's slice of each store: typing in a widget or a progress event draws that node alone again.
+
+import { useMemo } from "react";
+import type { Complaint } from "../api/refusal.ts";
+import type { GraphNode } from "../graph/records.ts";
+import {
+  type InputSocket,
+  inputSockets,
+  type OutputSocket,
+  outputSockets,
+  outputType,
+} from "../graph/sockets.ts";
+import { useEditor } from "../state/editor.ts";
+import type { NodeRun } from "../state/runs.ts";
+import { useSession } from "../state/session.ts";
+
+export interface NodeSockets {
+  readonly inputs: readonly InputSocket[];
+  readonly outputs: readonly OutputSocket[];
+}
+
+export function useSockets(record: GraphNode): NodeSockets {
+  const definitions = useEditor((state) => state.definitions);
+  return useMemo(
+    () => ({ inputs: inputSockets(record, definitions), outputs: outputSockets(record, definitions) }),
+    [record, definitions],
+  );
+}
+
+/** Handles that have a link: `in:name` and `out:slot`, as one string so that equal sets compare equal. */
+export function useLinked(id: string): ReadonlySet<string> {
+  const key = useEditor(({ document }) => {
+    const handles = Object.values(document.links).flatMap((link) => [
+      ...(link.target === id ? [`in:${link.targetInput}`] : []),
+      ...(link.source === id ? [`out:${link.sourceSlot}`] : []),
+    ]);
+    return [...new Set(handles)].sort().join("\n");
+  });
+  return useMemo(() => new Set(key.split("\n")), [key]);
+}
+
+/** The type that passes a reroute or leaves a value box. */
+export function useOutputType(id: string): string {
+  return useEditor(({ document, definitions }) => outputType(document, definitions, id, 0));
+}
+
+export function useNodeRun(id: string): NodeRun | undefined {
+  return useSession(({ shown, runs }) => (shown === null ? undefined : runs[shown]?.nodes[id]));
+}
+
+const NO_COMPLAINTS: readonly Complaint[] = [];
+
+export function useComplaints(id: string): readonly Complaint[] {
+  return useSession(({ complaints }) => complaints[id] ?? NO_COMPLAINTS);
+}
+
+export function useFailure(id: string): string | null {
+  return useSession(({ failure }) => (failure && failure.node.split(".")[0] === id ? failure.message : null));
+}
