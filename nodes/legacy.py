@@ -78,7 +78,8 @@ def _slot(name: str, entry: Any, group: InputGroup) -> Slot:
 
 def _accepts_any(kind: type) -> bool:
     """Some packs pass a dict that claims to contain every name."""
-    return _UNDECLARED in (_input_types(kind).get("optional") or {})
+    optional = _input_types(kind).get("optional")
+    return optional is not None and _UNDECLARED in optional
 
 
 def _outputs(kind: type) -> tuple[Output, ...]:
@@ -89,7 +90,11 @@ def _outputs(kind: type) -> tuple[Output, ...]:
     return tuple(
         Output(
             type="COMBO" if isinstance(declared, list | tuple) else declared,
-            name=str(names[i]) if i < len(names) else "COMBO" if isinstance(declared, list) else declared,
+            name=str(names[i])
+            if i < len(names)
+            else "COMBO"
+            if isinstance(declared, list | tuple)
+            else declared,
             is_list=i < len(lists) and bool(lists[i]),
             tooltip=tooltips[i] if i < len(tooltips) else None,
             choices=list(declared) if isinstance(declared, list | tuple) else None,

@@ -95,11 +95,9 @@ def size_bytes(value: Any) -> int:
         if id(item) in seen:
             continue
         seen.add(id(item))
-        total += sys.getsizeof(item)
         num_bytes = getattr(item, "nbytes", None)
-        if isinstance(num_bytes, int):
-            total += num_bytes
-        elif isinstance(item, Mapping):
+        total += num_bytes if isinstance(num_bytes, int) else sys.getsizeof(item)
+        if isinstance(item, Mapping):
             todo.extend(item.values())
         elif isinstance(item, list | tuple | set | frozenset):
             todo.extend(item)

@@ -10,12 +10,11 @@ import pytest
 
 from app.events import ExecutionError, NodePreview, NodeText
 from app.graph.run import run_job
-from app.queue import Job
 from tests.fakes import FakeDiffusion, FakeLanguage, World, box, world
 from tests.pure.graph.boxes import Counter, specs
 
 
-@pytest.fixture()
+@pytest.fixture
 def here(tmp_path):
     return world(specs(), tmp_path)
 
