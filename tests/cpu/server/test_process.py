@@ -1,0 +1,191 @@
+"""The program as people start it: a process with flags, its port, its exit status."""
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[3]
+MAIN = [sys.executable, str(ROOT / "main.py")]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+PICTURE = {
+    "1": {
+        "class_type": "EmptyImage",
+        "inputs": {"width": 16, "height": 8, "batch_size": 1, "color": 0xFF8000},
+    },
+    "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "pic"}},
+}
+
+pytestmark = pytest.mark.timeout(180)
+
+
+class Server:
+    def __init__(self, base: Path, *flags: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        command = [*MAIN, "--cpu", "--port", str(self.port), "--base-directory", str(base), *flags]
+        started = time.monotonic()
+        self.log = (base / "log.txt").open("w+")
+        self.process = subprocess.Popen(
+            command, env=ENVIRONMENT, stdout=self.log, stderr=subprocess.STDOUT, cwd=base
+        )
+        while True:
+            try:
+                self.get("/prompt")
+                break
+            except urllib.error.URLError:
+                assert self.process.poll() is None, self.said()
+                assert time.monotonic() - started < 60, "the port did not answer"
+                time.sleep(0.02)
+        self.seconds_to_answer = time.monotonic() - started
+
+    def get(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=120) as answer:
+            return bytes(answer.read())
+
+    def post(self, path: str, body: Any) -> Any:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.loads(answer.read())
+
+    def said(self) -> str:
+        self.log.flush()
+        return Path(self.log.name).read_text()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.log.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    started = Server(tmp_path, "--lowvram", "--use-pytorch-cross-attention")
+    yield started
+    if started.process.poll() is None:
+        started.stop()
+
+
+def finished(server: Server, prompt_id: str) -> Any:
+    for _ in range(600):
+        item = json.loads(server.get(f"/history/{prompt_id}"))
+        if item:
+            return item[prompt_id]
+        time.sleep(0.1)
+    raise AssertionError(f"prompt {prompt_id} did not end: {server.said()}")
+
+
+def test_a_server_answers_runs_remembers_and_stops(server: Server, tmp_path: Path) -> None:
+    print(f"the port answered {server.seconds_to_answer:.2f} s after the start of the process")
+    workflow = {"id": "w", "nodes": []}
+    answer = server.post(
+        "/prompt", {"prompt": PICTURE, "extra_data": {"extra_pnginfo": {"workflow": workflow}}}
+    )
+    item = finished(server, answer["prompt_id"])
+    assert item["status"]["status_str"] == "success", item["status"]
+    (saved,) = item["outputs"]["2"]["images"]
+    assert saved == {"filename": "pic_00001_.png", "subfolder": "", "type": "output"}
+    picture = Image.open(io.BytesIO(server.get(f"/view?filename={saved['filename']}")))
+    assert (picture.size, picture.getpixel((0, 0))) == ((16, 8), (255, 128, 0))
+    assert json.loads(picture.text["prompt"]) == PICTURE  # type: ignore[attr-defined]
+    assert json.loads(picture.text["workflow"]) == workflow  # type: ignore[attr-defined]
+    assert "KSampler" in json.loads(server.get("/api/object_info"))
+    said = server.said()
+    assert "Starting server" in said
+    assert f"To see the GUI go to: http://127.0.0.1:{server.port}" in said
+    assert "accepted and ignored: --lowvram --use-pytorch-cross-attention" in said
+    assert server.stop() == 0
+    again = Server(tmp_path)
+    try:
+        assert answer["prompt_id"] in json.loads(again.get("/history"))
+    finally:
+        assert again.stop() == 0
+
+
+def run(tmp_path: Path, workflow: Any, *flags: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "workflow.json"
+    path.write_text(workflow if isinstance(workflow, str) else json.dumps(workflow))
+    command = [*MAIN, "run", str(path), "--cpu", "--base-directory", str(tmp_path), *flags]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+
+
+def test_run_executes_a_prompt_without_a_server(tmp_path: Path) -> None:
+    done = run(tmp_path, PICTURE, "--set", "1.color=255", "--set", "2.filename_prefix=blue/pic")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "output" / "blue" / "pic_00001_.png"
+    assert done.stdout.splitlines() == [str(path)]
+    with Image.open(path) as picture:
+        assert picture.getpixel((0, 0)) == (0, 0, 255)
+
+
+def test_run_prints_json_when_asked(tmp_path: Path) -> None:
+    done = run(tmp_path, {"prompt": PICTURE}, "--json", "--output-directory", str(tmp_path / "elsewhere"))
+    answer = json.loads(done.stdout)
+    assert (answer["status"], answer["error"]) == ("success", None)
+    assert answer["outputs"]["2"]["images"][0]["filename"] == "pic_00001_.png"
+    assert (tmp_path / "elsewhere" / "pic_00001_.png").is_file()
+
+
+def test_run_names_the_node_and_the_cause_of_a_failure(tmp_path: Path) -> None:
+    wrong = {
+        "1": {"class_type": "LoadImage", "inputs": {"image": "absent.png"}},
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "../../out"}},
+    }
+    refused = run(tmp_path, wrong)
+    assert refused.returncode == 2
+    assert "node 1 (LoadImage)" in refused.stderr
+    wrong["1"] = PICTURE["1"]
+    failed = run(tmp_path, wrong)
+    assert failed.returncode == 1
+    assert "node 2 (SaveImage) failed" in failed.stderr
+    assert "leads out of its folder" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("workflow", "reason"),
+    [("{broken", "is not JSON"), ("[1]", "should be a JSON object"), ("{}", "Prompt has no outputs")],
+)
+def test_run_refuses_what_is_no_workflow(tmp_path: Path, workflow: str, reason: str) -> None:
+    refused = run(tmp_path, workflow)
+    assert refused.returncode == 2
+    assert reason in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_models_lists_what_is_installed_and_where(tmp_path: Path) -> None:
+    loras = tmp_path / "models" / "loras"
+    loras.mkdir(parents=True)
+    (loras / "style.safetensors").touch()
+    command = [*MAIN, "models", "--base-directory", str(tmp_path)]
+    listed = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    assert listed.returncode == 0, listed.stderr
+    assert f"style.safetensors  {loras / 'style.safetensors'}" in listed.stdout
+    assert "glyph" in listed.stdout
+
+
+def test_a_port_in_use_is_said_and_ends_the_program(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        command = [*MAIN, "--cpu", "--port", str(taken.getsockname()[1]), "--base-directory", str(tmp_path)]
+        ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "cannot listen on 127.0.0.1" in ended.stderr
+    assert "Traceback" not in ended.stderr
