@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NETWORK_PREFIXES = ("model.diffusion_model.", "diffusion_model.")
 AUTOENCODER_PREFIXES = ("first_stage_model.", "vae.")
+# diffusers' converter of these classes looks for its keys below a prefix; the others take them bare
+_CONVERTER_PREFIX = {"UNet2DConditionModel": "model.diffusion_model."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ def _from_single_file(
 ) -> Any:
     tensors = part.tensors()
     config = dict(config_of({name: tuple(tensor.shape) for name, tensor in tensors.items()}))
+    prefix = _CONVERTER_PREFIX.get(module_class.__name__, "")
+    tensors = {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
     with TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps({"_class_name": module_class.__name__, **config}))
         return module_class.from_single_file(tensors, config=folder, torch_dtype=dtype, local_files_only=True)
