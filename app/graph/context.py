@@ -34,6 +34,7 @@ class JobNodeContext:
         prompt_id: str,
         client_id: str | None,
         hidden: Mapping[str, Any],
+        sends_previews: bool,
         stop: StopSignal,
         services: Services,
     ) -> None:
@@ -45,6 +46,7 @@ class JobNodeContext:
         self.diffusion = services.diffusion
         self._name = name
         self._client_id = client_id
+        self._sends_previews = sends_previews
         self._stop = stop
         self._publish = services.publish
         self._threads = services.threads
@@ -92,7 +94,7 @@ class JobNodeContext:
         match event:
             case Progress(step=step, steps=steps):
                 self.progress(step, steps)
-            case Preview(rgb=rgb):
+            case Preview(rgb=rgb) if self._sends_previews:
                 await asyncio.get_running_loop().run_in_executor(
                     self._threads, lambda: self.preview(picture_of(rgb))
                 )

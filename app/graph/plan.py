@@ -140,7 +140,7 @@ class Plan:
         self._running.discard(id)
         for source in [link.node_id for link in links] + [node.id for node in added if node.spec.is_output]:
             self._wait_for(wanted, source)
-        return self._collapse(wanted) if not wanted.missing else ()
+        return () if wanted.missing else self._finish(wanted, self._collapsed(wanted))
 
     def fail(self, id: str) -> None:
         """The node ended badly; the whole plan stops."""
@@ -248,17 +248,22 @@ class Plan:
         return inputs
 
     def _finish(self, wanted: _Wanted, entry: Entry) -> tuple[Finished, ...]:
-        wanted.state = State.DONE
-        self._running.discard(wanted.node.id)
-        self._entries[wanted.node.id] = entry
-        ended = [Finished(wanted.node, entry)]
-        for id in sorted(self._consumers.pop(wanted.node.id, ())):
-            consumer = self._wanted[id]
-            consumer.missing.discard(wanted.node.id)
-            if consumer.state is State.EXPANDED and not consumer.missing:
-                ended.extend(self._collapse(consumer))
-            else:
-                self._settle(consumer)
+        """The end of one node may be the end of the expansions around it, outwards."""
+        ended: list[Finished] = []
+        todo = [(wanted, entry)]
+        while todo:
+            wanted, entry = todo.pop()
+            wanted.state = State.DONE
+            self._running.discard(wanted.node.id)
+            self._entries[wanted.node.id] = entry
+            ended.append(Finished(wanted.node, entry))
+            for id in sorted(self._consumers.pop(wanted.node.id, ())):
+                consumer = self._wanted[id]
+                consumer.missing.discard(wanted.node.id)
+                if consumer.state is State.EXPANDED and not consumer.missing:
+                    todo.append((consumer, self._collapsed(consumer)))
+                else:
+                    self._settle(consumer)
         return tuple(ended)
 
     def _check_links(self, id: str, links: Iterable[Link]) -> None:
@@ -268,7 +273,7 @@ class Plan:
             if source is None or not 0 <= link.slot < len(source.spec.outputs):
                 raise ValueError(f"the expansion of node {id} links to {link.as_json()}, which is not there")
 
-    def _collapse(self, wanted: _Wanted) -> tuple[Finished, ...]:
+    def _collapsed(self, wanted: _Wanted) -> Entry:
         """Values of an expansion that are links become what the links carry."""
         entries = [
             self._resolved(wanted.node, result) if result.expand else collected(wanted.node, [result])
@@ -278,7 +283,7 @@ class Plan:
             tuple(item for entry in entries for item in entry.outputs[slot])
             for slot in range(len(wanted.node.spec.outputs))
         )
-        return self._finish(wanted, Entry(columns, merged_ui([e.ui for e in entries if e.ui])))
+        return Entry(columns, merged_ui([entry.ui for entry in entries if entry.ui]))
 
     def _resolved(self, node: Node, result: NodeResult) -> Entry:
         if len(result.values) < len(node.spec.outputs):

@@ -232,7 +232,13 @@ class _JobRun:
 
     def _context(self, node: Node) -> JobNodeContext:
         return JobNodeContext(
-            name_of(node), self.job.id, self.job.client_id, self._hidden(node), self.job.stop, self.services
+            name_of(node),
+            self.job.id,
+            self.job.client_id,
+            self._hidden(node),
+            self.job.extra_data.get("preview_method") != "none",
+            self.job.stop,
+            self.services,
         )
 
     async def _failed(self, call: NodeCall, error: BaseException) -> None:
