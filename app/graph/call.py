@@ -77,17 +77,11 @@ class _Attempt:
 
 
 def _attempt(function: Callable[[], Any]) -> _Attempt:
-    """Errors travel as values: a future would lose a StopIteration, and a SystemExit would end the loop."""
+    """Errors travel as values: a future cannot hold a StopIteration, and a SystemExit would end the loop."""
     try:
         return _Attempt(function())
-    except StopIteration as error:
-        return _Attempt(error=_replaced(error, RuntimeError("the node raised StopIteration")))
     except (Exception, JobInterrupted) as error:
         return _Attempt(error=error)
     except BaseException as error:
-        return _Attempt(error=_replaced(error, NodeExit(f"the node raised {type(error).__name__}")))
-
-
-def _replaced(error: BaseException, replacement: Exception) -> Exception:
-    replacement.__cause__ = error
-    return replacement.with_traceback(error.__traceback__)
+        exit = NodeExit(f"the node raised {type(error).__name__}").with_traceback(error.__traceback__)
+        return _Attempt(error=exit)

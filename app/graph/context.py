@@ -15,7 +15,7 @@ from app.graph.stop import StopSignal
 from nodes.context import JobInterrupted
 from runtime.diffusion.api import Preview, Progress
 from runtime.llm.api import Token
-from runtime.platform.handle import Cancelled, Handle
+from runtime.platform.handle import Handle
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -71,17 +71,13 @@ class JobNodeContext:
             self._publish(NodeText(self.prompt_id, self._client_id, self._name, self._text))
 
     async def run(self, handle: Handle[R]) -> R:
-        with self._stop.calling(handle.cancel):
-            try:
-                async for event in handle:
-                    await self._forward(event)
-                return await handle
-            except Cancelled:
-                self.check_cancelled()
-                raise
-            finally:
-                if not handle.finished:
-                    handle.cancel()
+        try:
+            async for event in handle:
+                await self._forward(event)
+            return await handle
+        finally:
+            if not handle.finished:
+                handle.cancel()
 
     def check_cancelled(self) -> None:
         if self._stop.is_set:

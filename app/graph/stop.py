@@ -28,13 +28,10 @@ class StopSignal:
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """While inside, `set` calls it; at once when the stop came before."""
+        """While inside, `set` calls it; a stop that came before is only to be seen in `is_set`."""
         with self._lock:
-            already = self._is_set
             self._callbacks.append(callback)
         try:
-            if already:
-                callback()
             yield
         finally:
             with self._lock:

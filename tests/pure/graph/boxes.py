@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from nodes.context import NodeContext
+from nodes.context import JobInterrupted, NodeContext
 from nodes.declare import spec_of
 from nodes.spec import Blocker, NodeResult, NodeSpec
 from nodes.types import Anything, Image, InOptional, InputFiles, Int, Lazy, Mask, PromptText
@@ -65,6 +66,18 @@ async def explode_async(*, value: Anything, kind: Word = "") -> int:
     if kind == "cancel":
         raise asyncio.CancelledError
     raise RuntimeError("it went wrong")
+
+
+async def doze_or_fail(ctx: NodeContext, *, value: int) -> int:
+    """Fails on zero; anything else takes long."""
+    if value == 0:
+        raise RuntimeError("zero")
+    await asyncio.sleep(30)
+    return value
+
+
+def interrupts(*, value: Anything) -> Anything:
+    raise JobInterrupted
 
 
 async def doze(
@@ -127,9 +140,11 @@ def checked(*, value: int = 5) -> int:
 
 
 class Counter:
-    """Counts its calls; `gate` holds them inside."""
+    """Counts its calls; `gate` holds them inside, where a deaf one does not look at the stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0, is_deaf: bool = False) -> None:
+        self.seconds = seconds
+        self.is_deaf = is_deaf
         self.calls = 0
         self.inside = 0
         self.most = 0
@@ -143,8 +158,10 @@ class Counter:
                 self.calls += 1
                 self.inside += 1
                 self.most = max(self.most, self.inside)
+            time.sleep(self.seconds)
             while not self.gate.wait(0.005):
-                ctx.check_cancelled()
+                if not self.is_deaf:
+                    ctx.check_cancelled()
             with self.lock:
                 self.inside -= 1
             return value
@@ -168,6 +185,8 @@ def specs() -> list[NodeSpec]:
         plain(explode, "Explode"),
         plain(explode_async, "ExplodeAsync"),
         plain(doze, "Doze"),
+        plain(doze_or_fail, "DozeOrFail"),
+        plain(interrupts, "Interrupts"),
         plain(shout, "Shout"),
         plain(sample, "Sample"),
         plain(spread, "Spread", output_is_list=[True]),

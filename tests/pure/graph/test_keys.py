@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.graph.keys import cache_keys
 from app.graph.parse import Graph, parse
+from nodes.declare import spec_of
 from nodes.registry import Registry
 from tests.fakes import FakeLibrary, box
-from tests.pure.graph.boxes import Counter, specs
+from tests.pure.graph.boxes import Counter, number, specs
 
 REGISTRY = Registry([*specs(), Counter().spec()])
 
 
-def keys(prompt, stamps=None):
-    graph = parse(prompt, REGISTRY, FakeLibrary())
+def keys(prompt, stamps=None, registry=REGISTRY):
+    graph = parse(prompt, registry, FakeLibrary())
     assert isinstance(graph, Graph)
     return cache_keys(graph.nodes, stamps or {})
 
@@ -48,6 +51,13 @@ def test_a_stamp_joins_the_key_and_none_takes_it_away_from_all_below():
 
 def test_what_json_cannot_hold_has_no_key():
     assert keys({"1": box("Number", value=float("nan"))}) == {"1": None}
+
+
+def test_a_class_that_uses_its_id_keeps_equal_nodes_apart():
+    plain = spec_of(number, "Number", category="t")
+    for spec in (replace(plain, uses_node_id=True), replace(plain, not_idempotent=True)):
+        found = keys({"1": box("Number", value=1), "2": box("Number", value=1)}, registry=Registry([spec]))
+        assert found["1"] != found["2"]
 
 
 def test_a_deep_chain_is_no_trouble():

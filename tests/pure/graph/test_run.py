@@ -181,7 +181,7 @@ async def test_a_failing_job_and_a_slow_one_hold_back_nobody(here: World):
 
 
 async def test_plain_functions_of_one_pack_run_one_at_a_time(tmp_path):
-    counter, free = Counter(), Counter()
+    counter, free = Counter(seconds=0.01), Counter()
     here = world([*specs(), counter.spec("Shy", pack="shy"), free.spec("Free")], tmp_path)
     prompt = {}
     for i in range(6):
@@ -189,7 +189,7 @@ async def test_plain_functions_of_one_pack_run_one_at_a_time(tmp_path):
         prompt |= {f"os{i}": box("Show", value=[f"s{i}", 0]), f"of{i}": box("Show", value=[f"f{i}", 0])}
     free.gate.clear()
     running = asyncio.create_task(run_job(here.job(prompt), here.services))
-    await until(lambda: free.inside == 6 and counter.calls == 6)
+    await until(lambda: free.inside == 6 and counter.calls == 6 and counter.inside == 0)
     free.gate.set()
     assert (await running).status == "success"
     assert counter.most == 1
@@ -219,6 +219,52 @@ async def test_an_interrupted_job_cancels_its_requests(tmp_path):
     job.stop.set()
     assert (await asyncio.wait_for(running, 2)).status == "interrupted"
     assert llm.cancelled == {llm.requests[0].id}
+
+
+async def test_an_interrupted_job_waits_for_its_plain_functions(tmp_path):
+    deaf = Counter(is_deaf=True)
+    deaf.gate.clear()
+    here = world([*specs(), deaf.spec()], tmp_path)
+    job = here.job({"1": box("Count", value=1), "2": box("Show", value=["1", 0])})
+    running = asyncio.create_task(run_job(job, here.services))
+    await until(lambda: deaf.inside == 1)
+    job.stop.set()
+    await asyncio.sleep(0.05)
+    assert not running.done()
+    deaf.gate.set()
+    assert (await asyncio.wait_for(running, 2)).status == "interrupted"
+    assert deaf.inside == 0
+
+
+async def test_a_node_that_interrupts_itself_interrupts_its_job(here: World):
+    outcome = await run_job(
+        here.job({"1": box("Interrupts", value=1), "2": box("Show", value=["1", 0])}), here.services
+    )
+    assert outcome.status == "interrupted"
+    assert (here.events[-1].node_id, here.events[-1].node_type) == ("1", "Interrupts")
+
+
+async def test_when_one_item_of_a_list_fails_the_others_are_given_up(here: World):
+    prompt = {
+        "1": box("Spread", count=3),
+        "2": box("DozeOrFail", value=["1", 0]),
+        "3": box("Show", value=["2", 0]),
+    }
+    outcome = await asyncio.wait_for(run_job(here.job(prompt), here.services), 2)
+    assert outcome.messages[-1][1]["exception_message"] == "zero\n"
+    assert outcome.messages[-1][1]["current_inputs"] == {"value": [0, 1, 2]}
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_an_output_that_another_job_computes_is_shown_to_both(here: World):
+    prompt = {"1": box("Doze", value=5, seconds=0.05), "2": box("Quiet", value=["1", 0])}
+    await asyncio.gather(*(run_job(here.job(prompt), here.services) for _ in range(2)))
+    shown = [
+        event.cached
+        for event in here.events
+        if type(event).__name__ == "NodeFinished" and event.node.node_id == "2"
+    ]
+    assert shown == [False, True]
 
 
 async def test_a_job_stopped_before_its_start_runs_no_node(here: World):
