@@ -48,24 +48,28 @@ function HistoryRow({ item }: { readonly item: HistoryItem }) {
   };
   return (
     <li className={`past-item ${item.state}`}>
-      {files.length > 0 && <Thumbnails files={files} />}
-      {texts.length > 0 && <p className="past-text">{texts.join(" ")}</p>}
-      {item.error && <p className="past-error">{item.error}</p>}
-      {item.state === "interrupted" && <p className="hint">Interrupted</p>}
-      <p className="past-title">{describe(item.workflow)}</p>
-      <div className="past-foot">
-        <span className="hint">{when(item)}</span>
-        <button type="button" className="small" onClick={open}>
-          Open workflow
-        </button>
-        <button
-          type="button"
-          className="bare"
-          aria-label="Remove from the history"
-          onClick={() => telling(deleteHistory([item.promptId]).then(refreshJobs))}
-        >
-          <Icon name="trash" />
-        </button>
+      <div className="past-shows">
+        {files.length > 0 && <Thumbnails files={files} />}
+        <div className="past-words">
+          {texts.length > 0 && <p className="past-text">{texts.join(" ")}</p>}
+          {item.error && <p className="past-error">{item.error}</p>}
+          {item.state === "interrupted" && <p className="hint">Interrupted</p>}
+          {texts.length === 0 && <p className="past-title">{describe(item.workflow)}</p>}
+          <p className="hint past-when">{when(item)}</p>
+          <div className="past-foot">
+            <button type="button" className="small" onClick={open}>
+              Open workflow
+            </button>
+            <button
+              type="button"
+              className="bare"
+              aria-label="Remove from the history"
+              onClick={() => telling(deleteHistory([item.promptId]).then(refreshJobs))}
+            >
+              <Icon name="trash" />
+            </button>
+          </div>
+        </div>
       </div>
     </li>
   );

@@ -8,7 +8,6 @@ import {
   type Edge,
   type EdgeChange,
   type FinalConnectionState,
-  MiniMap,
   type NodeChange,
   ReactFlow,
   SelectionMode,
@@ -30,6 +29,7 @@ import { FrameView } from "./FrameView.tsx";
 import { fitView, openPalette, rememberPointer, setFlow } from "./flow.ts";
 import { LinkView } from "./LinkView.tsx";
 import { NodeView } from "./NodeView.tsx";
+import { Overview } from "./Overview.tsx";
 import {
   type FlowLink,
   type FlowNode,
@@ -92,8 +92,8 @@ export function Canvas() {
         elevateEdgesOnSelect
         disableKeyboardA11y={false}
       >
-        <Background variant={BackgroundVariant.Dots} gap={20} size={1.4} />
-        {hasMinimap && <MiniMap pannable zoomable ariaLabel="Overview" nodeBorderRadius={6} />}
+        <Background variant={BackgroundVariant.Dots} gap={20} size={1.6} color="var(--dots)" />
+        {hasMinimap && <Overview />}
       </ReactFlow>
     </div>
   );

@@ -7,12 +7,20 @@ import { useSession } from "../state/session.ts";
 import { showPictures } from "../state/viewer.ts";
 import { useObjectUrl } from "./useObjectUrl.ts";
 
-export function NodeDisplay({ id }: { readonly id: string }) {
+interface Props {
+  readonly id: string;
+  /** an output node keeps a place for what it will show */
+  readonly isOutput: boolean;
+}
+
+export function NodeDisplay({ id, isOutput }: Props) {
   const output = useSession((state) => state.outputs[id]);
   const streamed = useSession((state) => state.texts[id]);
   const preview = useSession((state) => state.previews[id]);
   const texts = output?.texts ?? [];
-  const text = texts.length > 0 ? texts.join("\n\n") : streamed;
+  const text = texts.length > 0 ? texts.join("\n\n") : streamed?.trimStart();
+  const isEmpty = !output && !streamed && !preview;
+  if (isEmpty) return isOutput && <div className="shown-later" aria-hidden="true" />;
   return (
     <>
       {text !== undefined && text !== "" && <Text text={text} />}

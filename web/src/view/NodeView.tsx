@@ -39,6 +39,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
     record.mode === NodeMode.bypass ? "bypassed" : "",
     isUnknown ? "unknown" : "",
     isNote(record.type) ? "note" : "",
+    record.height > 0 ? "sized" : "",
     progress ? `is-${progress.state}` : "",
     failure || complaints.length > 0 ? "has-error" : "",
   ];
@@ -62,7 +63,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
           {definition && (
             <WidgetRows record={record} definition={definition} linked={linked} complaints={complaints} />
           )}
-          <NodeDisplay id={id} />
+          <NodeDisplay id={id} isOutput={definition?.isOutput === true} />
         </div>
       )}
       {failure && <Trouble text={failure} />}

@@ -53,7 +53,12 @@ function WidgetRow({ record, widget, isLinked, complaint }: RowProps) {
   const isOwn = widget.name === widget.input.name;
   const label = isOwn ? wordsOf(asString(widget.input.options.display_name) || widget.name) : "after run";
   const fieldId = `widget-${id}-${widget.name}`;
-  const classes = ["widget", isWide(widget) ? "wide" : "", isOwn ? "" : "beside", complaint ? "refused" : ""];
+  const classes = [
+    "widget",
+    isWide(widget) && !isLinked ? "wide" : "",
+    isOwn ? "" : "beside",
+    complaint ? "refused" : "",
+  ];
   return (
     <div className={classes.filter(Boolean).join(" ")} title={asString(widget.input.options.tooltip)}>
       {isOwn && widget.input.options.socketless !== true && (
