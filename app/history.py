@@ -23,23 +23,21 @@ MIGRATIONS = (
         sequence INTEGER PRIMARY KEY AUTOINCREMENT,
         prompt_id TEXT NOT NULL UNIQUE,
         status TEXT NOT NULL,
-        created_ms INTEGER,
-        workflow_id TEXT,
+        summary TEXT NOT NULL,
         item TEXT NOT NULL
     );
-    CREATE INDEX history_by_status ON history (status, created_ms);
+    CREATE INDEX history_by_status ON history (status, sequence);
     """,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """`status` is the jobs API's word; `item` the protocol's history object."""
+    """`item` is the protocol's history object, `summary` and its `status` what the jobs API lists of it."""
 
     prompt_id: str
     status: str
-    created_ms: int | None
-    workflow_id: str | None
+    summary: dict[str, Any]
     item: dict[str, Any]
 
 
@@ -73,20 +71,14 @@ class History:
 
         return await self._run(read)
 
-    async def rows(self, statuses: Iterable[str]) -> list[HistoryRow]:
-        """In completion order."""
+    async def summaries(self, statuses: Iterable[str]) -> list[dict[str, Any]]:
+        """In completion order. Items hold whole workflows, so a list of jobs does not read them."""
         wanted = tuple(statuses)
         marks = ",".join("?" * len(wanted))
-        query = (
-            f"SELECT prompt_id, status, created_ms, workflow_id, item FROM history WHERE status IN ({marks})"
-        )
+        query = f"SELECT summary FROM history WHERE status IN ({marks}) ORDER BY sequence"
 
-        def read() -> list[HistoryRow]:
-            found = self._database.execute(f"{query} ORDER BY sequence", wanted)
-            return [
-                HistoryRow(prompt_id, status, created_ms, workflow, json.loads(item))
-                for prompt_id, status, created_ms, workflow, item in found
-            ]
+        def read() -> list[dict[str, Any]]:
+            return [json.loads(summary) for (summary,) in self._database.execute(query, wanted)]
 
         return await self._run(read)
 
@@ -121,12 +113,12 @@ class History:
             self._database.executemany(statement, rows)
 
     def _add(self, row: HistoryRow) -> None:
-        text = json.dumps(row.item, default=str)
-        values = (row.prompt_id, row.status, row.created_ms, row.workflow_id, text)
+        texts = (json.dumps(row.summary, default=str), json.dumps(row.item, default=str))
         with self._database:
             self._database.execute("DELETE FROM history WHERE prompt_id = ?", (row.prompt_id,))
-            columns = "prompt_id, status, created_ms, workflow_id, item"
-            self._database.execute(f"INSERT INTO history ({columns}) VALUES (?, ?, ?, ?, ?)", values)
+            columns = "prompt_id, status, summary, item"
+            values = (row.prompt_id, row.status, *texts)
+            self._database.execute(f"INSERT INTO history ({columns}) VALUES (?, ?, ?, ?)", values)
             oldest_kept = "SELECT sequence FROM history ORDER BY sequence DESC LIMIT 1 OFFSET ?"
             self._database.execute(f"DELETE FROM history WHERE sequence <= ({oldest_kept})", (self._keep,))
 

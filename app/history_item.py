@@ -15,20 +15,14 @@ from app.wire import error_data
 
 
 def history_row(job: Job, outcome: Outcome) -> HistoryRow:
-    status = outcome.history_status()
     item = {
         "prompt": job.as_json(),
         "outputs": outcome.outputs,
-        "status": status,
+        "status": outcome.history_status(),
         "meta": outcome.meta,
     }
-    return HistoryRow(
-        prompt_id=job.id,
-        status=job_summary.ended_status(status),
-        created_ms=job.extra_data.get("create_time"),
-        workflow_id=job_summary.workflow_id(job.extra_data),
-        item=item,
-    )
+    summary = job_summary.from_history(item)
+    return HistoryRow(job.id, summary["status"], summary, item)
 
 
 def crashed(job: Job, error: Exception) -> tuple[ExecutionError, Outcome]:

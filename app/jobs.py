@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Iterable
 
@@ -119,7 +120,7 @@ class Jobs:
         began = time.monotonic()
         try:
             outcome = await self._outcome(job)
-            await self._history.add(history_row(job, outcome))
+            await self._remember(job, outcome)
             self._metrics.prompt_ended(outcome.status, time.monotonic() - began)
             log.info("Prompt executed in %.2f seconds (%s)", time.monotonic() - began, outcome.status)
         finally:
@@ -127,6 +128,12 @@ class Jobs:
             self._tell()
             self._bus.publish(ExecutionEnd(job.id, job.client_id))
             self._start()
+
+    async def _remember(self, job: Job, outcome: Outcome) -> None:
+        try:
+            await self._history.add(history_row(job, outcome))
+        except sqlite3.Error as error:
+            log.error("job %s is not in history: %s", job.id, error)
 
     async def _outcome(self, job: Job) -> Outcome:
         try:

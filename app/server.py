@@ -90,7 +90,9 @@ def _add_routes(app: web.Application) -> None:
     for resource in _RESOURCES:
         for route in resource.routes:
             assert isinstance(route, web.RouteDef)
-            app.router.add_route(route.method, route.path, route.handler, **route.kwargs)
+            route.register(app.router)
             if not route.path.startswith("/internal/"):
-                app.router.add_route(route.method, f"/api{route.path}", route.handler, **route.kwargs)
+                web.RouteDef(route.method, f"/api{route.path}", route.handler, route.kwargs).register(
+                    app.router
+                )
     app.router.add_get("/{path:.*}", editor.serve)

@@ -16,7 +16,7 @@ from app.keys import BUS, CONFIG, JOBS
 log = logging.getLogger(__name__)
 
 SEND_TIMEOUT_S = 30
-OPEN_SOCKETS = web.AppKey("open_sockets", set[web.WebSocketResponse[bool]])
+OPEN_SOCKETS = web.AppKey("open_sockets", set[web.WebSocketResponse])
 
 
 async def connect(request: web.Request) -> web.WebSocketResponse:
@@ -43,7 +43,8 @@ async def connect(request: web.Request) -> web.WebSocketResponse:
 
 
 async def close_all(app: web.Application) -> None:
-    for socket in tuple(app[OPEN_SOCKETS]):
+    sockets = app[OPEN_SOCKETS]
+    for socket in tuple(sockets):
         await socket.close(code=WSCloseCode.GOING_AWAY, message=b"server is closing")
 
 

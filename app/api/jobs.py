@@ -26,8 +26,7 @@ async def list_jobs(request: web.Request) -> web.Response:
     except Fault as fault:
         return web.json_response({"error": str(fault)}, status=400)
     jobs = [job for job in _live_jobs(request) if job["status"] in statuses]
-    ended = await request.app[HISTORY].rows(status for status in ENDED if status in statuses)
-    jobs += [job_summary.from_history(row.item) for row in ended]
+    jobs += await request.app[HISTORY].summaries(status for status in ENDED if status in statuses)
     if "workflow_id" in request.query:
         jobs = [job for job in jobs if job.get("workflow_id") == request.query["workflow_id"]]
     jobs = job_summary.ordered(jobs, by, descending)

@@ -14,7 +14,7 @@ from app.api.read import json_body
 from app.errors import error_body
 from app.graph.complaints import PromptRejected
 from app.graph.validate import parse_and_validate
-from app.keys import FILES, JOBS, STARTUP
+from app.keys import CONFIG, FILES, JOBS, STARTUP
 from app.queue import Job
 
 routes = web.RouteTableDef()
@@ -56,8 +56,11 @@ async def post_prompt(request: web.Request) -> web.Response:
     if isinstance(valid, PromptRejected):
         return _refused(valid.as_json())
     extra_data = _completed(body, request)
-    sensitive = {name: extra_data.pop(name) for name in SECRETS if name in extra_data}
-    jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, sensitive))
+    hidden = {name: extra_data.pop(name) for name in SECRETS if name in extra_data}
+    if not request.app[CONFIG].metadata:
+        # nodes that save files find nothing to write into them
+        hidden |= {"prompt": None, "extra_pnginfo": None}
+    jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, hidden))
     answer = {"prompt_id": prompt_id, "number": number, "node_errors": valid.node_errors_json()}
     return web.json_response(answer)
 

@@ -58,6 +58,10 @@ def need_file(ctx: NodeContext, name: str) -> str:
     return ctx.files.input(name).read_text()
 
 
+def tell_hidden(ctx: NodeContext) -> NodeResult:
+    return NodeResult(ui={"text": [str(ctx.hidden["prompt"]), str(ctx.hidden["extra_pnginfo"])]})
+
+
 class Gate:
     """Lets a test hold nodes back until it says go."""
 
@@ -80,6 +84,7 @@ def small_registry(gate: Gate) -> Registry:
             spec_of(source, "Source", category="test"),
             spec_of(show, "Show", category="test", returns=[], is_output=True),
             spec_of(picture, "Picture", category="test", returns=[], is_output=True),
+            spec_of(tell_hidden, "TellHidden", category="test", returns=[], is_output=True),
             spec_of(slow, "Slow", category="test", not_idempotent=True),
             spec_of(fail, "Fail", category="test"),
             spec_of(need_file, "NeedFile", category="test"),

@@ -1,9 +1,11 @@
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from app.config import Config
 from tests.cpu.server.conftest import SHOWN, Client, Gate, Listen, graph, post
 
 
@@ -288,3 +290,32 @@ async def test_only_the_targets_of_a_partial_run_are_executed(client: Client, li
     assert (await post(client, prompt, partial_execution_targets=[]))[1]["error"][
         "type"
     ] == "prompt_no_outputs"
+
+
+async def test_a_fault_outside_the_nodes_ends_its_job_alone(
+    client: Client, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(*_: Any) -> None:
+        raise MemoryError("no room for the plan")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("app.jobs.run_job", crash)
+        prompt_id, messages = await run(client, listen, SHOWN)
+    assert "no room for the plan" in dict(messages)["execution_error"]["exception_message"]
+    item = (await (await client.get(f"/history/{prompt_id}")).json())[prompt_id]
+    assert item["status"]["status_str"] == "error"
+    _, messages = await run(client, listen, SHOWN)
+    assert "execution_success" in kinds(messages)
+
+
+class TestWithoutMetadata:
+    @pytest.fixture
+    def config(self, config: Config) -> Config:
+        return replace(config, metadata=False)
+
+    async def test_nodes_have_nothing_to_write_into_files(self, client: Client, listen: Listen) -> None:
+        listener = await listen("me")
+        extra_data = {"extra_pnginfo": {"workflow": {"id": "w"}}}
+        _, answer = await post(client, graph(("TellHidden", {})), client_id="me", extra_data=extra_data)
+        told = dict(await listener.until_end(answer["prompt_id"]))
+        assert told["executed"]["output"] == {"text": ["None", "None"]}

@@ -9,7 +9,7 @@ from app.history import MIGRATIONS, History, HistoryRow
 
 
 def row(prompt_id: str, status: str = "completed", **item: Any) -> HistoryRow:
-    return HistoryRow(prompt_id, status, 5, None, {"id": prompt_id, **item})
+    return HistoryRow(prompt_id, status, {"id": prompt_id}, {"id": prompt_id, **item})
 
 
 @pytest.fixture
@@ -54,11 +54,11 @@ async def test_deleting_and_clearing(history: History) -> None:
     assert await history.newest() == {}
 
 
-async def test_rows_are_chosen_by_status(history: History) -> None:
+async def test_summaries_are_chosen_by_status(history: History) -> None:
     for name, status in (("a", "failed"), ("b", "completed"), ("c", "failed")):
         await history.add(row(name, status))
-    assert [found.prompt_id for found in await history.rows(["failed"])] == ["a", "c"]
-    assert await history.rows([]) == []
+    assert await history.summaries(["failed"]) == [{"id": "a"}, {"id": "c"}]
+    assert await history.summaries([]) == []
 
 
 async def test_only_the_newest_are_kept(history: History) -> None:
