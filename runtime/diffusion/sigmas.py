@@ -14,10 +14,11 @@ from operator import mul
 
 import torch
 
-from runtime.diffusion.beta import beta_quantile
+from runtime.diffusion.beta import beta_quantiles
 from runtime.platform.errors import Unsupported
 from runtime.platform.registry import Registry
 
+MOST_STEPS = 100_000
 NO_NOISE_LIMIT = 999999999.9
 TERMINAL_ALPHA = 4.8973451890853435e-08
 
@@ -206,7 +207,8 @@ def _ddim_uniform(schedule: NoiseSchedule, steps: int) -> list[float]:
 @spacings.register("beta")
 def _beta(schedule: NoiseSchedule, steps: int) -> list[float]:
     last = len(schedule.table) - 1
-    places = [round(beta_quantile(1 - i / steps, 0.6, 0.6) * last) for i in range(steps)]
+    quantiles = beta_quantiles([1 - i / steps for i in range(steps)], 0.6, 0.6)
+    places = [round(quantile * last) for quantile in quantiles]
     return [schedule.table[place] for place in dict.fromkeys(places)] + [0.0]
 
 
@@ -242,8 +244,8 @@ def _kl_optimal(schedule: NoiseSchedule, steps: int) -> list[float]:
 
 def spaced(schedule: NoiseSchedule, scheduler: str, steps: int) -> list[float]:
     """`steps + 1` levels (some spacings give one more or fewer), highest first, ending in 0."""
-    if steps < 1:
-        raise Unsupported(f"{steps} steps; a sampler takes at least 1")
+    if not 1 <= steps <= MOST_STEPS:
+        raise Unsupported(f"{steps} steps; a sampler takes 1 to {MOST_STEPS}")
     return list(_float32(spacings[scheduler](schedule, steps)))
 
 
@@ -256,6 +258,8 @@ def walk(
     skips_penultimate: bool = False,
 ) -> list[float]:
     """The levels for a sampler that does the last `denoise` part of the way; none for 0."""
+    if math.isnan(denoise):
+        raise Unsupported("denoise is not a number; it is the part of the way to go, 0 to 1")
     if denoise <= 0:
         return []
     whole = steps if denoise > 0.9999 else int(steps / denoise)

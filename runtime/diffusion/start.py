@@ -16,8 +16,6 @@ from runtime.diffusion.samplers import Sampler
 from runtime.diffusion.sigmas import NoiseSchedule, part, walk
 from runtime.platform.errors import Unsupported
 
-MOST_STEPS = 10_000
-
 
 def fitted_latent(request: SampleRequest, latent_format: LatentFormat) -> torch.Tensor:
     """The latent in the channels and the size that the model takes. Only an empty one may change."""
@@ -49,8 +47,6 @@ def request_sigmas(request: SampleRequest, schedule: NoiseSchedule, sampler: Sam
             raise Unsupported(f"sigmas are a list of levels, not a tensor {list(request.sigmas.shape)}")
         levels = [float(sigma) for sigma in request.sigmas.tolist()]
     else:
-        if not 1 <= request.steps <= MOST_STEPS:
-            raise Unsupported(f"{request.steps} steps; a sampler takes 1 to {MOST_STEPS}")
         levels = walk(
             schedule,
             request.scheduler,

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from runtime.diffusion.beta import beta_quantile
+from runtime.diffusion.beta import beta_quantiles
 from runtime.diffusion.sigmas import NoiseSchedule, part, spaced, spacings, walk
 from runtime.platform.errors import Unsupported
 
@@ -126,7 +126,8 @@ def test_an_unknown_scheduler_is_refused_with_the_known_ones() -> None:
 
 
 def test_the_beta_quantile_is_symmetric_and_known_at_easy_points() -> None:
-    assert beta_quantile(0.5, 0.6, 0.6) == pytest.approx(0.5)
-    assert beta_quantile(0.3, 1, 1) == pytest.approx(0.3)
-    assert beta_quantile(0.25, 2, 1) == pytest.approx(0.5)
-    assert beta_quantile(0.1, 0.6, 0.6) == pytest.approx(1 - beta_quantile(0.9, 0.6, 0.6))
+    assert beta_quantiles([0.0, 0.5, 1.0], 0.6, 0.6) == [0.0, 0.5, 1.0]
+    assert beta_quantiles([0.3, 0.95], 1, 1) == pytest.approx([0.3, 0.95])
+    assert beta_quantiles([0.25, 0.81], 2, 1) == pytest.approx([0.5, 0.9])
+    low, high = beta_quantiles([0.1, 0.9], 0.6, 0.6)
+    assert low == pytest.approx(1 - high)
