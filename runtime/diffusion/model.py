@@ -19,7 +19,7 @@ from runtime.diffusion.control import load_control_net
 from runtime.diffusion.families.architecture import LoadContext
 from runtime.diffusion.families.base import Autoencoder, Family, LatentFormat, Network, TextEncoder
 from runtime.diffusion.families.catalog import ARCHITECTURES
-from runtime.diffusion.latents import RgbFit, fit_rgb
+from runtime.diffusion.latents import fit_rgb
 from runtime.diffusion.parts import autoencoder_part
 from runtime.diffusion.recognise import (
     inspect_checkpoint,
@@ -42,8 +42,8 @@ _SHARE_OF_MEMORY = 0.7
 class Loader:
     """`dtype` is what networks and text encoders compute in; autoencoders use float32 where that is float16.
 
-    `network`, `text_encoder` and `autoencoder` return at once what is resident, so they may be called for each
-    forward. What they return stays usable while somebody holds it, even once it is put out.
+    `network`, `text_encoder` and `autoencoder` return at once what is resident: they may be called for each
+    forward. What they give stays usable while somebody holds it, even once it is put out.
     """
 
     def __init__(
@@ -59,21 +59,22 @@ class Loader:
         self._families: Registry[Family] = Registry("diffusion family")
         for architecture in ARCHITECTURES:
             self._families.register(architecture.name)(architecture.create(self._context))
-        self._rgb_fits: dict[VaeRef, RgbFit] = {}
+        self._latent_formats: dict[tuple[Path, str], LatentFormat] = {}
 
     def family(self, ref: ModelRef | TextEncoderRef) -> Family:
         return self._families[ref.family]
 
     def latent_format(self, ref: ModelRef) -> LatentFormat:
         """The family's format. It has preview colours where the model's checkpoint brings its autoencoder."""
-        latent_format = self.family(ref).latent_format(ref)
-        vae = _vae_beside(ref)
-        if vae is None or vae.channels != latent_format.channels:
-            return latent_format
-        if vae not in self._rgb_fits:
-            self._rgb_fits[vae] = fit_rgb(self.autoencoder(vae), latent_format, self._context.device)
-        fit = self._rgb_fits[vae]
-        return replace(latent_format, rgb=fit.rgb, rgb_bias=fit.bias)
+        key = (ref.weights, ref.family)
+        if key not in self._latent_formats:
+            latent_format = self.family(ref).latent_format(ref)
+            vae = _vae_beside(ref)
+            if vae is not None and vae.channels == latent_format.channels:
+                fit = fit_rgb(self.autoencoder(vae), latent_format, self._context.device)
+                latent_format = replace(latent_format, rgb=fit.rgb, rgb_bias=fit.bias)
+            self._latent_formats[key] = latent_format
+        return self._latent_formats[key]
 
     def network(self, ref: ModelRef) -> Network:
         weights = replace(ref, sampling=None, loras=tuple(lora for lora in ref.loras if lora.strength != 0))
@@ -108,7 +109,7 @@ class Loader:
         self._make_room(sum(_bytes_on_disk(path) for path in paths))
         try:
             loaded = load()
-        except (RuntimeFault, torch.OutOfMemoryError):
+        except (RuntimeFault, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:  # the libraries raise what they like about a damaged file
             names = ", ".join(path.name for path in paths)

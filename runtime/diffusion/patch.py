@@ -71,9 +71,19 @@ def _read(lora: LoraPatch, naming: LoraNaming, unet: Any) -> dict[str, torch.Ten
     except (ValueError, KeyError, IndexError) as error:
         raise Unsupported(f"the LoRA {lora.path.name} is in no spelling that is known: {error}") from error
     state = found[0] if isinstance(found, tuple) else found
-    return dict(
-        diffusers.utils.convert_state_dict_to_peft(diffusers.utils.convert_unet_state_dict_to_peft(state))
-    )
+    text = {name: tensor for name, tensor in state.items() if name.startswith("text_encoder")}
+    rest = {name: tensor for name, tensor in state.items() if name not in text}
+    return {
+        **diffusers.utils.convert_unet_state_dict_to_peft(rest),
+        **{_text_name(name): tensor for name, tensor in text.items()},
+    }
+
+
+def _text_name(name: str) -> str:
+    """Text encoders keep older spellings than networks."""
+    for letter, new in {"q": "q_proj", "k": "k_proj", "v": "v_proj", "out": "out_proj"}.items():
+        name = name.replace(f".to_{letter}_lora.", f".{new}.lora_linear_layer.")
+    return name.replace(".lora_linear_layer.down.", ".lora_A.").replace(".lora_linear_layer.up.", ".lora_B.")
 
 
 def _with_alphas_applied(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from runtime.diffusion.families.base import Cond, LatentFormat
 from runtime.diffusion.parts import autoencoder_part, is_pipeline
+from runtime.diffusion.vae import autoencoder_kind
 from runtime.platform.checkpoint import read_config, read_tensors
 from runtime.platform.errors import Unsupported
 
@@ -53,21 +54,22 @@ def pad_to_patches(x: torch.Tensor, patch: int) -> torch.Tensor:
 
 
 def latent_format_of(weights: Path, default: LatentFormat, device: str) -> LatentFormat:
-    """The format that a diffusers folder's autoencoder states; else the family's published one."""
-    part = autoencoder_part(weights) if is_pipeline(weights) else None
+    """The format of the checkpoint's own autoencoder; the family's published one where it brings none."""
+    part = autoencoder_part(weights) if is_pipeline(weights) or weights.is_file() else None
     if part is None:
         return default
-    config = part.config()
-    levels = config.get("block_out_channels") or config["encoder_block_out_channels"]
-    channels, factor = config["latent_channels"], 2 ** (len(levels) - 1)
+    kind = autoencoder_kind(part)
     if (part.path / "statistics.safetensors").is_file():
         statistics = read_tensors(part.path / "statistics.safetensors")
         mean, deviation = (
             statistics[name].float().view(1, -1, 1, 1).to(device) for name in ("latent_mean", "latent_std")
         )
-        return LatentFormat(channels, factor, scale=1 / deviation, shift=mean)
+        return LatentFormat(kind.channels, kind.factor, scale=1 / deviation, shift=mean)
+    if not part.is_folder:
+        return LatentFormat(kind.channels, kind.factor, default.scale, default.shift)
+    config = part.config()
     return LatentFormat(
-        channels, factor, scale=config.get("scaling_factor") or 1.0, shift=config.get("shift_factor") or 0.0
+        kind.channels, kind.factor, config.get("scaling_factor") or 1.0, config.get("shift_factor") or 0.0
     )
 
 

@@ -54,7 +54,7 @@ def clip(width: int, *, projected: bool = False) -> Any:
         hidden_size=width,
         intermediate_size=32,
         num_hidden_layers=3,
-        num_attention_heads=max(2, width // 64),
+        num_attention_heads=max(1, width // 64),
         projection_dim=width,
         eos_token_id=49407,
         bos_token_id=49406,
@@ -151,7 +151,7 @@ def sd15_unet(**config: Any) -> Any:
     )
 
 
-def sdxl_unet(cross_width: int, pooled_width: int) -> Any:
+def sdxl_unet(cross_width: int) -> Any:
     return randomised(
         diffusers.UNet2DConditionModel(
             sample_size=8,
@@ -165,17 +165,17 @@ def sdxl_unet(cross_width: int, pooled_width: int) -> Any:
             use_linear_projection=True,
             addition_embed_type="text_time",
             addition_time_embed_dim=256,
-            projection_class_embeddings_input_dim=pooled_width + 6 * 256,
+            projection_class_embeddings_input_dim=32 + 6 * 256,
         )
     )
 
 
-def sd15(width: int = 32) -> Any:
+def sd15(cross_width: int = 32) -> Any:
     return diffusers.StableDiffusionPipeline(
         vae=autoencoder(4, scaling_factor=0.18215),
-        text_encoder=clip(width),
+        text_encoder=clip(32),
         tokenizer=clip_tokenizer(),
-        unet=sd15_unet(cross_attention_dim=width),
+        unet=sd15_unet(cross_attention_dim=cross_width),
         scheduler=diffusers.EulerDiscreteScheduler(
             beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", steps_offset=1
         ),
@@ -185,14 +185,14 @@ def sd15(width: int = 32) -> Any:
     )
 
 
-def sdxl(widths: tuple[int, int] = (32, 32)) -> Any:
+def sdxl(cross_width: int = 64) -> Any:
     return diffusers.StableDiffusionXLPipeline(
         vae=autoencoder(4, scaling_factor=0.13025),
-        text_encoder=clip(widths[0]),
-        text_encoder_2=clip(widths[1], projected=True),
+        text_encoder=clip(32),
+        text_encoder_2=clip(32, projected=True),
         tokenizer=clip_tokenizer(),
         tokenizer_2=clip_tokenizer(pad="!"),
-        unet=sdxl_unet(sum(widths), widths[1]),
+        unet=sdxl_unet(cross_width),
         scheduler=diffusers.EulerDiscreteScheduler(
             beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", steps_offset=1
         ),
@@ -289,10 +289,10 @@ def z_image() -> Any:
     )
 
 
-# the wide ones have the real widths of conditioning, by which single files are told apart
+# the wide ones take conditionings of the real widths, by which single files are told apart
 PIPELINES: dict[str, Callable[[], Any]] = {
     "sd15_wide": lambda: sd15(768),
-    "sdxl_wide": lambda: sdxl((768, 1280)),
+    "sdxl_wide": lambda: sdxl(2048),
     "sd15": sd15,
     "sdxl": sdxl,
     "sd3": sd3,
