@@ -109,12 +109,33 @@ def language() -> WritingLanguage:
     return WritingLanguage()
 
 
+ContextOver = Callable[[Any, Any], JobNodeContext]
+
+
+@pytest.fixture
+def context_over(files: Files, published: list[Event]) -> ContextOver:
+    """A node context over a language and a diffusion runtime."""
+
+    def make(language: Any, diffusion: Any) -> JobNodeContext:
+        services = Services({}, files, files, language, diffusion, published.append)  # type: ignore[arg-type]
+        return JobNodeContext(
+            name=NodeName("1", "1"),
+            prompt_id="job",
+            client_id=None,
+            hidden={},
+            sends_previews=True,
+            stop=StopSignal(),
+            services=services,
+        )
+
+    return make
+
+
 @pytest.fixture
 def context(
-    files: Files, published: list[Event], diffusion: WritingDiffusion, language: WritingLanguage
+    context_over: ContextOver, diffusion: WritingDiffusion, language: WritingLanguage
 ) -> JobNodeContext:
-    services = Services({}, files, files, language, diffusion, published.append)  # type: ignore[arg-type]
-    return JobNodeContext(NodeName("1", "1"), "job", None, {}, StopSignal(), services)
+    return context_over(language, diffusion)
 
 
 @pytest.fixture
