@@ -43,9 +43,10 @@ class Metrics:
         self._prompts.labels(outcome).inc()
         self._seconds.observe(seconds)
 
-    def watch(self, studio: Studio) -> None:
+    def watched(self, studio: Studio) -> Studio:
         """Reuse is counted by the runtimes themselves, so it is read when somebody asks."""
         self._registry.register(_Reuse(studio))
+        return studio
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

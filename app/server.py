@@ -43,7 +43,7 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     waiting = JobQueue(config.max_running_jobs)
     metrics = Metrics(queue_length=lambda: waiting.remaining)
     files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
-    startup = Startup(lambda: loader(config, files, metrics))
+    startup = Startup(lambda: metrics.watched(loader(config, files, metrics)))
     bus, past = Bus(), History(config.directories.user / _DATABASE)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
     app[BUS], app[HISTORY] = bus, past

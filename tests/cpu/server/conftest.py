@@ -32,13 +32,13 @@ def source(text: str = "hello") -> str:
 
 
 def show(ctx: NodeContext, text: str) -> NodeResult:
-    return NodeResult(ui={"text": [text]})
+    return NodeResult((text,), ui={"text": [text]})
 
 
 def picture(ctx: NodeContext, width: int = 8, prefix: str = "pic") -> NodeResult:
     path, saved = ctx.files.next_output(prefix, "png")
     Image.new("RGB", (width, width), (200, 30, 30)).save(path)
-    return NodeResult(ui={"images": [saved.as_ui()]})
+    return NodeResult((saved.filename,), ui={"images": [saved.as_ui()]})
 
 
 async def slow(ctx: NodeContext, label: str, steps: int, pause_s: float) -> str:
@@ -59,7 +59,7 @@ def need_file(ctx: NodeContext, name: str) -> str:
 
 
 def tell_hidden(ctx: NodeContext) -> NodeResult:
-    return NodeResult(ui={"text": [str(ctx.hidden["prompt"]), str(ctx.hidden["extra_pnginfo"])]})
+    return NodeResult(("",), ui={"text": [str(ctx.hidden["prompt"]), str(ctx.hidden["extra_pnginfo"])]})
 
 
 class Gate:
@@ -82,9 +82,9 @@ def small_registry(gate: Gate) -> Registry:
     return Registry(
         [
             spec_of(source, "Source", category="test"),
-            spec_of(show, "Show", category="test", returns=[], is_output=True),
-            spec_of(picture, "Picture", category="test", returns=[], is_output=True),
-            spec_of(tell_hidden, "TellHidden", category="test", returns=[], is_output=True),
+            spec_of(show, "Show", category="test", returns=[str], is_output=True),
+            spec_of(picture, "Picture", category="test", returns=[str], is_output=True),
+            spec_of(tell_hidden, "TellHidden", category="test", returns=[str], is_output=True),
             spec_of(slow, "Slow", category="test", not_idempotent=True),
             spec_of(fail, "Fail", category="test"),
             spec_of(need_file, "NeedFile", category="test"),

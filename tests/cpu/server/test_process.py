@@ -2,14 +2,8 @@
 
 import io
 import json
-import os
-import signal
 import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[3]
-MAIN = [sys.executable, str(ROOT / "main.py")]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+from tests.cpu.server.process import ENVIRONMENT, MAIN, Server, finished
+
 PICTURE = {
     "1": {
         "class_type": "EmptyImage",
@@ -31,65 +24,12 @@ PICTURE = {
 pytestmark = pytest.mark.timeout(180)
 
 
-class Server:
-    def __init__(self, base: Path, *flags: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        command = [*MAIN, "--cpu", "--port", str(self.port), "--base-directory", str(base), *flags]
-        started = time.monotonic()
-        self.log = (base / "log.txt").open("w+")
-        self.process = subprocess.Popen(
-            command, env=ENVIRONMENT, stdout=self.log, stderr=subprocess.STDOUT, cwd=base
-        )
-        while True:
-            try:
-                self.get("/prompt")
-                break
-            except urllib.error.URLError:
-                assert self.process.poll() is None, self.said()
-                assert time.monotonic() - started < 60, "the port did not answer"
-                time.sleep(0.02)
-        self.seconds_to_answer = time.monotonic() - started
-
-    def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=120) as answer:
-            return bytes(answer.read())
-
-    def post(self, path: str, body: Any) -> Any:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.loads(answer.read())
-
-    def said(self) -> str:
-        self.log.flush()
-        return Path(self.log.name).read_text()
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(30)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.log.close()
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     started = Server(tmp_path, "--lowvram", "--use-pytorch-cross-attention")
     yield started
     if started.process.poll() is None:
         started.stop()
-
-
-def finished(server: Server, prompt_id: str) -> Any:
-    for _ in range(600):
-        item = json.loads(server.get(f"/history/{prompt_id}"))
-        if item:
-            return item[prompt_id]
-        time.sleep(0.1)
-    raise AssertionError(f"prompt {prompt_id} did not end: {server.said()}")
 
 
 def test_a_server_answers_runs_remembers_and_stops(server: Server, tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ async def test_figures_count_prompts_by_outcome(client: Client, listen: Listen) 
     assert "treadle_queue_length 0.0" in text
     assert "treadle_llm_rows_per_forward_bucket" in text
     assert "treadle_diffusion_forwards_total 0.0" in text
+    assert "treadle_llm_prefix_tokens_reused_total 0.0" in text
+    assert "treadle_conditioning_cache_hits_total 0.0" in text
 
 
 async def test_memory_can_be_freed(client: Client) -> None:
