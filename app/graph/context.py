@@ -34,9 +34,9 @@ class JobNodeContext:
         prompt_id: str,
         client_id: str | None,
         hidden: Mapping[str, Any],
-        sends_previews: bool,
         stop: StopSignal,
         services: Services,
+        sends_previews: bool = True,
     ) -> None:
         self.node_id = name.node_id
         self.prompt_id = prompt_id

@@ -236,9 +236,9 @@ class _JobRun:
             self.job.id,
             self.job.client_id,
             self._hidden(node),
-            self.job.extra_data.get("preview_method") != "none",
             self.job.stop,
             self.services,
+            sends_previews=self.job.extra_data.get("preview_method") != "none",
         )
 
     async def _failed(self, call: NodeCall, error: BaseException) -> None:
