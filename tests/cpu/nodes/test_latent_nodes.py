@@ -219,7 +219,7 @@ def test_a_cut_counts_from_either_end() -> None:
 
 @pytest.mark.parametrize("node", [add, blend, interpolate])
 def test_latents_of_different_models_do_not_mix(node: Any) -> None:
-    with pytest.raises(NodeInputError, match="4 and 16 channels|16 and 4 channels"):
+    with pytest.raises(NodeInputError, match=r"4 and 16 channels|16 and 4 channels"):
         node(samples1=constant(0), samples2=constant(0, channels=16))
 
 
