@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "kernels"))
 
+from app.config import BadConfig
 from app.flags import parse, set_environment
 
 
 def main(argv: list[str]) -> int:
-    command = argv[0] if argv else ""
-    if command == "run":
-        from app.cli.run import main as run
+    command, *rest = argv or [""]
+    try:
+        if command == "run":
+            from app.cli.run import main as run
 
-        return run(argv[1:])
-    if command == "models":
-        from app.cli.models import main as models
+            return run(rest)
+        if command == "models":
+            from app.cli.models import main as models
 
-        return models(argv[1:])
-    return serve(argv)
+            return models(rest)
+        return serve(argv)
+    except BadConfig as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 def serve(argv: list[str]) -> int:
     set_environment(argv)
     config = parse(argv)
     logging.basicConfig(level=config.log_level, format="%(message)s")
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     if config.ignored_flags:
         logging.info("accepted and ignored: %s", " ".join(config.ignored_flags))
     from app.serve import run_server
@@ -37,4 +42,8 @@ def serve(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # a node's thread that heeds no stop signal, or a half-done import, would keep the process alive
+    os._exit(status)

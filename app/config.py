@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+
+class BadConfig(Exception):
+    """A setting that cannot be followed; the text is for the person who starts the program."""
+
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from app.config import Directories
+from app.config import BadConfig, Directories
 
 _WEIGHTS = frozenset({".ckpt", ".pt", ".pt2", ".bin", ".pth", ".safetensors", ".pkl", ".sft"})
 _WEIGHTS_OR_GGUF = _WEIGHTS | {".gguf"}
@@ -91,15 +91,18 @@ class ModelFolders:
 
 def read_extra_paths(path: Path) -> list[tuple[str, Path, bool]]:
     """(folder name, directory, is_default) for each entry of an extra_model_paths.yaml."""
-    sections = yaml.safe_load(path.read_text()) or {}
+    try:
+        sections = yaml.safe_load(path.read_text()) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadConfig(f"extra model paths {path} cannot be read: {error}") from None
     if not isinstance(sections, Mapping):
-        raise ValueError(f"{path} should hold sections, each with folder names and paths")
+        raise BadConfig(f"{path} should hold sections, each with folder names and paths")
     found: list[tuple[str, Path, bool]] = []
     for title, section in sections.items():
         if section is None:
             continue
         if not isinstance(section, Mapping):
-            raise ValueError(f"section '{title}' of {path} should map folder names to paths")
+            raise BadConfig(f"section '{title}' of {path} should map folder names to paths")
         entries = dict(section)
         is_default = bool(entries.pop("is_default", False))
         base = path.parent / os.path.expandvars(os.path.expanduser(str(entries.pop("base_path", "") or "")))

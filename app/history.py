@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from app.json_text import encode
+
 R = TypeVar("R")
 
 # Each entry brings a database from its own index to the next; never edit one that was released.
@@ -59,8 +61,11 @@ class History:
         """A prompt id that comes again takes the place of its older self, at the end."""
         await self._run(lambda: self._add(row))
 
-    async def newest(self, max_items: int | None = None, offset: int = -1) -> dict[str, Any]:
-        """Items in completion order; `offset` -1 means the last `max_items`."""
+    async def newest(self, max_items: int | None = None, offset: int = -1) -> str:
+        """A JSON object of items in completion order; `offset` -1 means the last `max_items`.
+
+        It is put together from the stored texts, which may be many megabytes.
+        """
         return await self._run(lambda: self._page(max_items, offset))
 
     async def item(self, prompt_id: str) -> dict[str, Any] | None:
@@ -113,7 +118,7 @@ class History:
             self._database.executemany(statement, rows)
 
     def _add(self, row: HistoryRow) -> None:
-        texts = (json.dumps(row.summary, default=str), json.dumps(row.item, default=str))
+        texts = (encode(row.summary), encode(row.item))
         with self._database:
             self._database.execute("DELETE FROM history WHERE prompt_id = ?", (row.prompt_id,))
             columns = "prompt_id, status, summary, item"
@@ -122,7 +127,7 @@ class History:
             oldest_kept = "SELECT sequence FROM history ORDER BY sequence DESC LIMIT 1 OFFSET ?"
             self._database.execute(f"DELETE FROM history WHERE sequence <= ({oldest_kept})", (self._keep,))
 
-    def _page(self, max_items: int | None, offset: int) -> dict[str, Any]:
+    def _page(self, max_items: int | None, offset: int) -> str:
         if offset < 0 and max_items is None:
             offset = 0
         values: tuple[int | None, ...]
@@ -132,7 +137,8 @@ class History:
         else:
             query = "SELECT prompt_id, item FROM history ORDER BY sequence LIMIT ? OFFSET ?"
             values = (-1 if max_items is None else max_items, offset)
-        return {prompt_id: json.loads(item) for prompt_id, item in self._database.execute(query, values)}
+        found = self._database.execute(query, values)
+        return "{" + ", ".join(f"{json.dumps(prompt_id)}: {item}" for prompt_id, item in found) + "}"
 
 
 def migrate(database: sqlite3.Connection) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from app import events
 from app.events import Event, JobEvent, NodeName
+from app.json_text import encode
 
 Frame = str | bytes
 
@@ -34,7 +35,7 @@ def server_features(max_upload_bytes: int) -> dict[str, Any]:
 
 
 def message(kind: str, data: Mapping[str, Any]) -> str:
-    return json.dumps({"type": kind, "data": data}, default=str)
+    return encode({"type": kind, "data": data})
 
 
 def status(remaining: int, sid: str | None = None) -> str:

@@ -23,7 +23,8 @@ async def get_history(request: web.Request) -> web.Response:
     if max_items is not None and max_items < 0:
         raise BadRequest("max_items must not be negative")
     offset = query_int(request, "offset", -1)
-    return web.json_response(await request.app[HISTORY].newest(max_items, -1 if offset is None else offset))
+    text = await request.app[HISTORY].newest(max_items, -1 if offset is None else offset)
+    return web.Response(text=text, content_type="application/json")
 
 
 @routes.get("/history/{prompt_id}")

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from app.errors import NotFound
 from app.files import Files, within_by_name
+from app.json_text import encode
 from app.keys import FILES, STARTUP
 from app.startup import Studio
 
@@ -95,7 +96,7 @@ def _described(studio: Studio, files: Files, ids: tuple[str, ...]) -> bytes:
         # a pack's broken declaration must not hide the other nodes
         except Exception:
             log.exception("node %s cannot describe its inputs and is left out", node_id)
-    return json.dumps(entries).encode()
+    return encode(entries).encode()
 
 
 def _files_of(files: Files, folder: str) -> list[dict[str, Any]]:

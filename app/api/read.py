@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, NoReturn, TypeVar
 
@@ -14,8 +15,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 async def json_value(request: web.Request, *, fault_type: str = "invalid_json") -> Any:
+    body = await request.read()
     try:
-        return json.loads(await request.text(), parse_constant=_refuse_constant)
+        return await asyncio.to_thread(json.loads, body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadRequest("The body is not valid JSON", type=fault_type, details=str(error)) from None
 

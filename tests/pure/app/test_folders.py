@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Directories
+from app.config import BadConfig, Directories
 from app.folders import ModelFolders, read_extra_paths
 
 
@@ -96,6 +96,9 @@ def test_extra_paths_add_folders_and_may_come_first(directories: Directories, tm
 
 def test_a_malformed_extra_paths_file_is_named(tmp_path: Path) -> None:
     config = tmp_path / "extra.yaml"
-    config.write_text("- a\n- b\n")
-    with pytest.raises(ValueError, match=r"extra\.yaml"):
-        read_extra_paths(config)
+    for content in ("- a\n- b\n", "a: [", "a: text\n"):
+        config.write_text(content)
+        with pytest.raises(BadConfig, match=r"extra\.yaml"):
+            read_extra_paths(config)
+    with pytest.raises(BadConfig, match="cannot be read"):
+        read_extra_paths(tmp_path / "absent.yaml")

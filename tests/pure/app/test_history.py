@@ -1,3 +1,4 @@
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,7 +24,7 @@ async def history(tmp_path: Path) -> AsyncIterator[History]:
 async def test_items_come_back_in_completion_order(history: History) -> None:
     for name in "cab":
         await history.add(row(name))
-    assert list(await history.newest()) == ["c", "a", "b"]
+    assert list(json.loads(await history.newest())) == ["c", "a", "b"]
     assert await history.item("a") == {"id": "a"}
     assert await history.item("nobody") is None
 
@@ -31,17 +32,17 @@ async def test_items_come_back_in_completion_order(history: History) -> None:
 async def test_max_items_means_the_newest_and_an_offset_counts_from_the_oldest(history: History) -> None:
     for number in range(10):
         await history.add(row(str(number)))
-    assert list(await history.newest(3)) == ["7", "8", "9"]
-    assert list(await history.newest(3, 0)) == ["0", "1", "2"]
-    assert list(await history.newest(3, 8)) == ["8", "9"]
-    assert list(await history.newest(None, 8)) == ["8", "9"]
-    assert await history.newest(0) == {}
+    assert list(json.loads(await history.newest(3))) == ["7", "8", "9"]
+    assert list(json.loads(await history.newest(3, 0))) == ["0", "1", "2"]
+    assert list(json.loads(await history.newest(3, 8))) == ["8", "9"]
+    assert list(json.loads(await history.newest(None, 8))) == ["8", "9"]
+    assert json.loads(await history.newest(0)) == {}
 
 
 async def test_a_prompt_id_that_comes_again_takes_its_place_at_the_end(history: History) -> None:
     for name, value in (("a", 1), ("b", 2), ("a", 3)):
         await history.add(row(name, value=value))
-    assert list(await history.newest()) == ["b", "a"]
+    assert list(json.loads(await history.newest())) == ["b", "a"]
     assert await history.item("a") == {"id": "a", "value": 3}
 
 
@@ -49,9 +50,9 @@ async def test_deleting_and_clearing(history: History) -> None:
     for name in "abc":
         await history.add(row(name))
     await history.delete(["b", "nobody"])
-    assert list(await history.newest()) == ["a", "c"]
+    assert list(json.loads(await history.newest())) == ["a", "c"]
     await history.clear()
-    assert await history.newest() == {}
+    assert json.loads(await history.newest()) == {}
 
 
 async def test_summaries_are_chosen_by_status(history: History) -> None:
@@ -64,7 +65,7 @@ async def test_summaries_are_chosen_by_status(history: History) -> None:
 async def test_only_the_newest_are_kept(history: History) -> None:
     for number in range(105):
         await history.add(row(str(number)))
-    kept = list(await history.newest())
+    kept = list(json.loads(await history.newest()))
     assert (len(kept), kept[0], kept[-1]) == (100, "5", "104")
 
 
