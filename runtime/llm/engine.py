@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import torch
 
-from runtime.llm import model, text
+from runtime.llm import gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
 from runtime.llm.lane import Deliver, Lane
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
@@ -226,10 +226,12 @@ class Engine:
             there = ", ".join(sorted(known)) or "none"
             raise MissingFile(f"there is no language model called {name}; there are: {there}")
         dtype = torch.float32 if self._device.type == "cpu" else torch.bfloat16
-        loaded = model.load(known[name], self._device, dtype)
+        with gguf_header.read_once():
+            codec = text.load(known[name])
+            loaded = model.load(known[name], self._device, dtype)
         lane = Lane(
             loaded,
-            text.load(known[name]),
+            codec,
             num_pages=self._num_pages or self._affordable_pages(loaded),
             page_size=self._page_size,
             max_batch_tokens=self._max_batch_tokens,

@@ -14,7 +14,7 @@ from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer
 
 from runtime.llm.api import ChatRequest, Message, Request
-from runtime.platform.errors import Unsupported
+from runtime.platform.errors import MissingFile, Unsupported
 
 # Enough of the prompt for a decoder to know whether the first token begins with a space.
 _CONTEXT_TOKENS = 8
@@ -66,10 +66,13 @@ class Codec:
 
 
 def load(path: Path) -> Codec:
+    if not path.exists():
+        raise MissingFile(f"there is no language model at {path.name}")
     folder, file = (path, None) if path.is_dir() else (path.parent, path.name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file, local_files_only=True)
-    except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError) as error:
+    except Exception as error:
+        # As with weights, damaged files come out of transformers as any kind of error.
         raise Unsupported(f"the tokenizer of {path.name} cannot be loaded ({error})") from error
     return Codec(tokenizer, path.name)
 

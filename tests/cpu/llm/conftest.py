@@ -1,4 +1,4 @@
-"""A tiny random llama with a byte tokenizer, saved as transformers saves models, and its own greedy answers."""
+"""A tiny random llama with a byte tokenizer, saved as transformers saves models, and its greedy answers."""
 
 from __future__ import annotations
 

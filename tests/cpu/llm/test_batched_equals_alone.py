@@ -1,4 +1,4 @@
-"""The promise of the language runtime: who shares the batch, and how memory was short, never shows in a text."""
+"""The promise of the language runtime: neither company nor scarce memory ever shows in a text."""
 
 import random
 import time

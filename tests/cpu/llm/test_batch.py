@@ -1,0 +1,42 @@
+import torch
+
+from runtime.llm.batch import build, group_sizes
+from runtime.llm.scheduler import Row, TokenSequence
+
+
+def row(tokens: list[int], start: int, pages: list[int], samples: bool = True) -> Row:
+    each = TokenSequence("x", tokens, 99, computed=start, pages=pages)
+    return Row(each, start, len(tokens) - start, samples)
+
+
+def test_rows_are_packed_with_decode_rows_first_and_longest_first() -> None:
+    short, long = row([1, 2, 3], 2, [5]), row(list(range(10, 19)), 8, [7, 2, 4])
+    prompt = row([30, 31, 32, 33, 34], 0, [8, 9], samples=False)
+    batch = build([prompt, short, long], 4, torch.device("cpu"))
+    assert batch.rows == (long, short, prompt)
+    assert batch.input_ids.tolist() == [[18, 3, 30, 31, 32, 33, 34]]
+    assert batch.position_ids.tolist() == [[8, 2, 0, 1, 2, 3, 4]]
+    assert batch.logits_at.tolist() == [0, 1]
+    assert batch.token_pages.tolist() == [4, 5, 8, 8, 8, 8, 9]
+    assert batch.page_offsets.tolist() == [0, 2, 0, 1, 2, 3, 0]
+    (group,) = batch.decode_groups
+    assert group.pages.tolist() == [[7, 2, 4], [5, 5, 5]]
+    assert group.lengths.tolist() == [9, 3]
+
+
+def test_rows_of_very_different_lengths_are_not_padded_to_one_another() -> None:
+    assert group_sizes([]) == []
+    assert group_sizes([5, 5, 4, 4]) == [4]
+    assert group_sizes([100, 99, 3, 2, 1]) == [2, 3]
+
+
+def test_a_window_hides_the_far_past() -> None:
+    batch = build([row(list(range(7)), 6, [0, 1]), row([1, 2, 3], 0, [2])], 4, torch.device("cpu"))
+    (group,), (chunk,) = batch.decode_groups, batch.chunks
+    seen = group.bias(1, 3, torch.float32)[0, 0] == 0
+    assert seen.tolist() == [False] * 4 + [True] * 3 + [False]
+    assert chunk.bias(None, torch.float32, explicit=False) is None
+    assert chunk.bias(3, torch.float32, explicit=False) is None
+    narrow = chunk.bias(2, torch.float32, explicit=False)
+    assert narrow is not None
+    assert (narrow == 0).tolist() == [[True, False, False], [True, True, False], [False, True, True]]

@@ -1,0 +1,55 @@
+import pytest
+
+from runtime.llm.api import ChatRequest, Message
+from runtime.llm.text import Codec, TextStream
+from runtime.platform.errors import Unsupported
+from tests.cpu.llm.conftest import byte_tokenizer
+
+
+@pytest.fixture(scope="module")
+def codec() -> Codec:
+    return Codec(byte_tokenizer(), "bytes")
+
+
+def stream(codec: Codec, text: str, *stop: str) -> tuple[list[str], TextStream]:
+    it = TextStream(codec, (), stop)
+    pieces = [it.push(token) for token in codec.backend.encode(text).ids if not it.stopped]
+    return [*pieces, it.finish()], it
+
+
+def test_no_half_character_is_shown(codec: Codec) -> None:
+    pieces, it = stream(codec, "é 🎉日")
+    assert it.text == "é 🎉日" == "".join(pieces)
+    assert [piece for piece in pieces if piece] == ["é", " ", "🎉", "日"]
+
+
+def test_the_beginning_of_a_stop_string_is_held_back_until_it_is_none(codec: Codec) -> None:
+    pieces, it = stream(codec, "a-b--c", "--!")
+    assert pieces == ["a", "", "-b", "", "", "--c", ""]
+    assert not it.stopped
+
+
+def test_the_earliest_stop_string_wins_and_nothing_of_it_is_shown(codec: Codec) -> None:
+    pieces, it = stream(codec, "one two END three", "three", "END", "ND")
+    assert it.stopped
+    assert it.text == "one two " == "".join(pieces)
+
+
+def test_what_is_held_back_at_the_end_is_shown_after_all(codec: Codec) -> None:
+    pieces, it = stream(codec, "so <|", "<|end|>")
+    assert pieces[-1] == "<|"
+    assert it.text == "so <|"
+
+
+def test_a_tokenizer_without_a_template_refuses_chats() -> None:
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = None
+    with pytest.raises(Unsupported, match="no chat template"):
+        Codec(tokenizer, "plain").prompt_ids(ChatRequest("a", "plain", (Message("user", "hi"),)))
+
+
+def test_a_template_that_refuses_messages_is_heard() -> None:
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(Unsupported, match="roles must alternate"):
+        Codec(tokenizer, "strict").prompt_ids(ChatRequest("a", "strict", (Message("user", "hi"),)))
