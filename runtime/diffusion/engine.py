@@ -34,7 +34,7 @@ from runtime.diffusion.api import (
     VaeRef,
 )
 from runtime.diffusion.conditioning_cache import ConditioningCache
-from runtime.diffusion.families.base import Prediction
+from runtime.diffusion.families.base import LatentFormat, Prediction
 from runtime.diffusion.preview import PreviewClock, latent_to_rgb
 from runtime.diffusion.runner import DeviceRow, Runner, is_out_of_memory
 from runtime.diffusion.samplers import NAMES
@@ -214,16 +214,17 @@ class Engine:
             error = Unsupported(f"a request with the id {request.id} is already running")
             handle.deliver(Failed(request.id, error))
             return
-        live = _Live(request, handle, self._course(request, self._reporter(request, handle)))
+        live = _Live(request, handle, self._course(request, handle))
         self._live[request.id] = live
         self._advance(live)
 
-    def _course(self, request: Request, on_step: OnStep) -> Course:
+    def _course(self, request: Request, handle: Handle[Any]) -> Course:
         """Its first step loads what the request needs, which may take seconds."""
         loader = self._loader
         match request:
             case SampleRequest():
                 loaded = self._loaded(request.model)
+                on_step = _reporter(request, handle, loaded.latent_format)
                 return (yield from sample(request, loaded, self._device, on_step))
             case EncodeTextRequest():
                 encoder = loader.text_encoder(request.clip)
@@ -249,22 +250,6 @@ class Engine:
             schedule=family.schedule(ref, ref.sampling),
             latent_format=self._loader.latent_format(ref),
         )
-
-    def _reporter(self, request: Request, handle: Handle[Any]) -> OnStep:
-        clock, reported = PreviewClock(), [0]
-
-        def report(done: int, steps: int, denoised: torch.Tensor) -> None:
-            assert isinstance(request, SampleRequest), request
-            if done > reported[0]:
-                reported[0] = done
-                handle.deliver(Progress(request.id, done, steps))
-            if request.previews and clock.is_due(time.monotonic()):
-                latent_format = self._loader.latent_format(request.model)
-                rgb = latent_to_rgb(denoised, latent_format)
-                if rgb is not None:
-                    handle.deliver(Preview(request.id, rgb, done, steps))
-
-        return report
 
     def _advance(self, live: _Live) -> None:
         """Give a generator its answers and queue the rows that it wants next."""
@@ -358,3 +343,20 @@ class Engine:
         del self._live[live.request.id]
         self._scheduler.drop(live.request.id)
         live.course.close()
+
+
+def _reporter(request: SampleRequest, handle: Handle[Any], latent_format: LatentFormat) -> OnStep:
+    """Turns steps into progress, each once, and now and then into a preview."""
+    clock, reported = PreviewClock(), 0
+
+    def report(done: int, steps: int, denoised: torch.Tensor) -> None:
+        nonlocal reported
+        if done > reported:
+            reported = done
+            handle.deliver(Progress(request.id, done, steps))
+        if request.previews and clock.is_due(time.monotonic()):
+            rgb = latent_to_rgb(denoised, latent_format)
+            if rgb is not None:
+                handle.deliver(Preview(request.id, rgb, done, steps))
+
+    return report
