@@ -6,7 +6,7 @@ import { redo, rename, undo, useEditor } from "../state/editor.ts";
 import { openJson } from "../state/files.ts";
 import { telling } from "../state/notices.ts";
 import { useSession } from "../state/session.ts";
-import { change, resolvedTheme, useSettings } from "../state/settings.ts";
+import { change, useSettings, useTheme } from "../state/settings.ts";
 import { Icon, type IconName } from "../view/Icon.tsx";
 import { ACTIONS, type ActionName } from "./actions.ts";
 import { written } from "./keys.ts";
@@ -181,7 +181,7 @@ function PanelButtons() {
 }
 
 function ThemeButton() {
-  const theme = useSettings((state) => resolvedTheme(state.theme));
+  const theme = useTheme();
   const other = theme === "dark" ? "light" : "dark";
   return (
     <Tool

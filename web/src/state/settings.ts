@@ -45,18 +45,27 @@ export function change(settings: Partial<Settings>): void {
 }
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const useSystem = create<{ readonly isDark: boolean }>(() => ({ isDark: dark.matches }));
+dark.addEventListener("change", () => useSystem.setState({ isDark: dark.matches }));
 
-export function resolvedTheme(theme: Theme): "light" | "dark" {
-  if (theme !== "system") return theme;
-  return dark.matches ? "dark" : "light";
+/** The theme that is shown: the chosen one, or that of the system. */
+export function useTheme(): "light" | "dark" {
+  const theme = useSettings((state) => state.theme);
+  const isDark = useSystem((state) => state.isDark);
+  return shownTheme(theme, isDark);
+}
+
+function shownTheme(theme: Theme, isDark: boolean): "light" | "dark" {
+  return theme === "system" ? (isDark ? "dark" : "light") : theme;
 }
 
 /** Keeps the page's `data-theme` in step with the setting and the system. */
 export function applyTheme(): void {
   const apply = () => {
-    document.documentElement.dataset.theme = resolvedTheme(useSettings.getState().theme);
+    const shown = shownTheme(useSettings.getState().theme, useSystem.getState().isDark);
+    document.documentElement.dataset.theme = shown;
   };
   apply();
   useSettings.subscribe(apply);
-  dark.addEventListener("change", apply);
+  useSystem.subscribe(apply);
 }

@@ -97,7 +97,10 @@ interface ResultsProps {
 
 function Results({ results, chosen, query, onChoose, onPoint }: ResultsProps) {
   const list = useRef<HTMLUListElement>(null);
-  useEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
+  useEffect(() => {
+    // it may answer with a promise, which an effect must not
+    void list.current?.children[chosen]?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   if (results.length === 0) return <p className="hint">No node matches “{query}”.</p>;
   return (
     <ul id="palette-results" ref={list}>

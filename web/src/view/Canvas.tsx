@@ -22,9 +22,10 @@ import {
   removeLinks,
 } from "../graph/commands.ts";
 import { canConnect, type Endpoints, firstInputFor, firstOutputFor } from "../graph/connections.ts";
+import { type Link, linkInto } from "../graph/records.ts";
 import { run, selectOnly, useEditor } from "../state/editor.ts";
 import { say } from "../state/notices.ts";
-import { resolvedTheme, useSettings } from "../state/settings.ts";
+import { useSettings, useTheme } from "../state/settings.ts";
 import { FrameView } from "./FrameView.tsx";
 import { fitView, openPalette, rememberPointer, setFlow } from "./flow.ts";
 import { LinkView } from "./LinkView.tsx";
@@ -46,7 +47,7 @@ const LINK_TYPES = { link: LinkView };
 export function Canvas() {
   const [nodes, setNodes] = useFlowNodes();
   const links = useFlowLinks();
-  const theme = useSettings((state) => resolvedTheme(state.theme));
+  const theme = useTheme();
   const hasMinimap = useSettings((state) => state.hasMinimap);
   const snapsToGrid = useSettings((state) => state.snapsToGrid);
   useShowAllWhenOpened();
@@ -117,6 +118,8 @@ function useFlowLinks(): FlowLink[] {
 function useShowAllWhenOpened(): void {
   const opened = useEditor((state) => state.opened);
   useEffect(() => {
+    // asked while there is no node, React Flow would move the view under the first one that is added
+    if (Object.keys(useEditor.getState().document.nodes).length === 0) return;
     const timer = window.setTimeout(() => fitView(), 60);
     return () => window.clearTimeout(timer);
   }, [opened]);
@@ -175,7 +178,11 @@ function finishConnection(event: globalThis.MouseEvent | TouchEvent, connection:
   const { fromHandle, fromNode, toHandle, toNode, isValid: isDone } = connection;
   if (isDone || !fromHandle || !fromNode) return;
   const from = looseEnd(fromNode.id, fromHandle.type, fromHandle.id ?? "");
-  if (toHandle) {
+  const lifted =
+    from.kind === "input" ? linkInto(useEditor.getState().document, from.node, from.input) : null;
+  if (lifted && (!toNode || toHandle?.type === "target")) {
+    moveEnd(lifted, toHandle && { node: toHandle.nodeId, input: inputOf(toHandle.id ?? "") });
+  } else if (toHandle) {
     const { document, definitions } = useEditor.getState();
     if (toHandle.type === fromHandle.type) {
       say(`An ${from.kind} cannot be connected to an ${from.kind}.`, "bad");
@@ -191,6 +198,19 @@ function finishConnection(event: globalThis.MouseEvent | TouchEvent, connection:
     const point = "changedTouches" in event ? event.changedTouches[0] : event;
     if (point) openPalette({ x: point.clientX, y: point.clientY }, from);
   }
+}
+
+/** Pulling at a linked input takes the end of its link: to another input, or off. */
+function moveEnd(link: Link, to: { readonly node: string; readonly input: string } | null): void {
+  if (!to) {
+    run(removeLinks(new Set([link.id])));
+    return;
+  }
+  const { document, definitions } = useEditor.getState();
+  const ends = { source: link.source, sourceSlot: link.sourceSlot, target: to.node, targetInput: to.input };
+  const verdict = canConnect(document, definitions, ends);
+  if (verdict.isAllowed) run(reconnect(link.id, ends));
+  else say(verdict.reason, "bad");
 }
 
 function looseEnd(node: string, type: "source" | "target", handle: string): LooseEnd {
