@@ -10,8 +10,8 @@ def laid_over(
 ) -> torch.Tensor:
     """A copy of `below` with `above` mixed in at (left, top), cut at the edges.
 
-    `weight` [B or 1, 1, h, w] has the size of `above`: 1 shows it, 0 hides it. Batches of `above` and `weight` repeat
-    to the length of `below`.
+    `weight` [B or 1, 1, h, w] has the size of `above`: 1 shows it, 0 hides it. Batches of both repeat to
+    the length of `below`.
     """
     result = below.clone()
     height = min(above.shape[-2], below.shape[-2] - top)

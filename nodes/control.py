@@ -45,7 +45,7 @@ def apply_control_net_advanced(
     end_percent: Percent = 1.0,
     vae: Vae | None = None,  # noqa: ARG001
 ) -> tuple[Conditioning, Conditioning]:
-    """Steers by a picture between two points of the sampling. `vae` is for ControlNets that look at latents."""
+    """Steers by a picture between two points of the sampling. No served ControlNet needs `vae`."""
     if strength == 0:
         return positive, negative
     control = Control(control_net, _rgb(image), strength, start_percent, end_percent)

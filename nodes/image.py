@@ -9,6 +9,7 @@ import torch
 from nodes.context import NodeInputError
 from nodes.declare import node
 from nodes.resize import resized_image, size_keeping_aspect
+from nodes.room import need_room
 from nodes.types import Float, Image, Int, Mask, Options
 
 CATEGORY = "image"
@@ -35,6 +36,7 @@ def empty(
     color: Annotated[int, Int(0, 0xFFFFFF, 1), Options({"display": "color"})] = 0,
 ) -> Image:
     """One colour, given as 0xRRGGBB."""
+    need_room(batch_size, height, width, 3)
     rgb = torch.tensor([color >> 16 & 0xFF, color >> 8 & 0xFF, color & 0xFF]) / 255
     return rgb.expand(batch_size, height, width, 3).clone()
 
@@ -124,6 +126,7 @@ def from_batch(
 
 @node("RepeatImageBatch", display="Repeat Image Batch", category=BATCH)
 def repeat_batch(*, image: Image, amount: BatchSize = 1) -> Image:
+    need_room(amount, *image.shape)
     return image.repeat(amount, 1, 1, 1)
 
 
@@ -163,6 +166,7 @@ def pad_for_outpaint(
 ) -> tuple[Image, Mask]:
     """Grey borders, and a mask of them that fades into the picture over `feathering` pixels."""
     total, height, width, channels = image.shape
+    need_room(total, top + height + bottom, left + width + right, channels)
     padded = torch.full((total, top + height + bottom, left + width + right, channels), 0.5)
     padded[:, top : top + height, left : left + width] = image
     mask = torch.ones(top + height + bottom, left + width + right)

@@ -10,6 +10,7 @@ from nodes.compose import repeated
 from nodes.context import NodeInputError
 from nodes.declare import node
 from nodes.resize import resized, size_keeping_aspect
+from nodes.room import need_room
 from nodes.sampling import EMPTY_FACTOR
 from nodes.types import Float, Int, Latent, Mask
 
@@ -31,6 +32,7 @@ def empty_latent(
     batch_size: BatchSize = 1,
 ) -> Latent:
     """Nothing, to be filled by a sampler; the model that samples adapts it to its own latents."""
+    need_room(batch_size, 4, height // CELL, width // CELL)
     samples = torch.zeros(batch_size, 4, height // CELL, width // CELL)
     return {"samples": samples, EMPTY_FACTOR: CELL}
 
@@ -43,6 +45,7 @@ def empty_latent_sd3(
     batch_size: BatchSize = 1,
 ) -> Latent:
     """Nothing, in the sixteen channels of Stable Diffusion 3 and FLUX."""
+    need_room(batch_size, 16, height // CELL, width // CELL)
     samples = torch.zeros(batch_size, 16, height // CELL, width // CELL)
     return {"samples": samples, EMPTY_FACTOR: CELL}
 
@@ -83,7 +86,7 @@ def from_batch(
     batch_index: Annotated[int, Int(-16384, 16384)] = 0,
     length: Annotated[int, Int(1, 64)] = 1,
 ) -> Latent:
-    """Some items of a batch; they keep the noise that they had in it. A negative index counts from the end."""
+    """Some items of a batch, with the noise that they have in it. A negative index counts from the end."""
     total = samples["samples"].shape[0]
     start = min(max(batch_index + total if batch_index < 0 else batch_index, 0), total - 1)
     chosen = slice(start, min(start + length, total))
@@ -99,6 +102,7 @@ def from_batch(
 def repeat_batch(*, samples: Latent, amount: Annotated[int, Int(1, 64)] = 1) -> Latent:
     """The batch several times over; each copy gets noise of its own."""
     total = samples["samples"].shape[0]
+    need_room(amount, *samples["samples"].shape)
     result: dict[str, Any] = samples | {"samples": samples["samples"].repeat(amount, 1, 1, 1)}
     mask = samples.get("noise_mask")
     if mask is not None and mask.shape[0] > 1:

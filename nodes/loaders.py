@@ -1,4 +1,4 @@
-"""Load nodes: from a file's name to a reference that the diffusion runtime understands. No weights are read here."""
+"""Load nodes: from a file's name to a reference for the diffusion runtime. No weights are read here."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ CATEGORY = "model/loaders"
 
 Strength = Annotated[float, Float(-100.0, 100.0, 0.01)]
 ClipKind = Literal[
-    "stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos", "lumina2",
-    "wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis",
-    "longcat_image", "cogvideox", "lens", "pixeldit", "ideogram4", "boogu", "krea2", "joyimage", "mage", "minimax",
+    "stable_diffusion", "stable_cascade", "sd3", "stable_audio", "mochi", "ltxv", "pixart", "cosmos",
+    "lumina2", "wan", "hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis",
+    "longcat_image", "cogvideox", "lens", "pixeldit", "ideogram4", "boogu", "krea2", "joyimage", "mage",
+    "minimax",
 ]  # fmt: skip
 DualClipKind = Literal[
     "sdxl", "sd3", "flux", "hunyuan_video", "hidream", "hunyuan_image", "hunyuan_video_15", "kandinsky5",

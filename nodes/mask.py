@@ -9,6 +9,7 @@ from torch.nn.functional import max_pool2d, pad
 
 from nodes.compose import laid_over
 from nodes.declare import node
+from nodes.room import need_room
 from nodes.types import Float, Image, Int, Mask, Options
 
 CATEGORY = "image/mask"
@@ -20,6 +21,7 @@ Share = Annotated[float, Float(0.0, 1.0, 0.01)]
 
 @node("SolidMask", display="Create Solid Mask", category=CATEGORY)
 def solid(*, value: Share = 1.0, width: Extent = 512, height: Extent = 512) -> Mask:
+    need_room(1, height, width)
     return torch.full((1, height, width), value)
 
 
@@ -99,7 +101,7 @@ def grow(
     expand: Annotated[int, Int(-16384, 16384, 1)] = 0,
     tapered_corners: Annotated[bool, Options({"advanced": True})] = True,
 ) -> Mask:
-    """Grows white by `expand` pixels, or shrinks it where negative. Tapered corners stay diagonal, not square."""
+    """Grows white by `expand` pixels, or shrinks it where negative. Tapered corners are not square."""
     result = _batched(mask).clone()
     for _ in range(min(abs(expand), max(result.shape[-2:]))):
         result = (
@@ -135,7 +137,7 @@ def _ramp(length: int, soft: int) -> torch.Tensor:
 
 
 def _dilated(mask: torch.Tensor, tapered: bool) -> torch.Tensor:
-    """mask [B, H, W] -> the greatest of each point and its neighbours: four of them when tapered, else eight."""
+    """mask [B, H, W] -> the greatest of each point and its neighbours: four when tapered, else eight."""
     if not tapered:
         return max_pool2d(mask[:, None], 3, stride=1, padding=1)[:, 0]
     x = pad(mask, (1, 1, 1, 1), value=float("-inf"))

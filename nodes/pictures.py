@@ -12,6 +12,7 @@ from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
 from PIL.PngImagePlugin import PngInfo
 
 from nodes.context import NodeInputError
+from nodes.room import need_room
 
 SAVED_COMPRESSION = 4
 PREVIEW_COMPRESSION = 1
@@ -23,6 +24,7 @@ def read_image(path: Path) -> tuple[torch.Tensor, torch.Tensor]:
     images: list[torch.Tensor] = []
     masks: list[torch.Tensor | None] = []
     with _opened(path) as file:
+        need_room(getattr(file, "n_frames", 1), file.height, file.width, 3)
         for frame in ImageSequence.Iterator(file):
             picture = ImageOps.exif_transpose(frame)
             if images and (picture.height, picture.width) != images[0].shape[:2]:

@@ -8,6 +8,7 @@ from PIL import Image
 from torch.nn.functional import interpolate
 
 from nodes.context import NodeInputError
+from nodes.room import need_room
 
 _PARALLEL = 1.0 - 1e-5
 
@@ -18,6 +19,7 @@ def resized(x: torch.Tensor, width: int, height: int, method: str, crop: str = "
         x = _center_cut(x, width, height)
     if x.shape[-2:] == (height, width):
         return x.clone()
+    need_room(*x.shape[:2], height, width)
     if method == "bislerp":
         return _bislerp(x, width, height)
     if method == "lanczos":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from string import Formatter
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+import regex  # type: ignore[import-untyped]
 
 from nodes.context import NodeInputError
 from nodes.declare import node
@@ -14,6 +17,9 @@ from nodes.types import Anything, InOptional, Int, Multiline, Options, Text
 
 CATEGORY = "text"
 ADVANCED = Options({"advanced": True})
+
+# Some patterns take ages on some texts; the standard library could not be stopped then.
+MATCHING_TIMEOUT_S = 5.0
 
 Flag = Annotated[bool, ADVANCED]
 # A socket only: the node has a text area of its own to write in.
@@ -136,7 +142,9 @@ def regex_match(
     multiline: Flag = False,
     dotall: Flag = False,
 ) -> bool:
-    return _pattern(regex_pattern, case_insensitive, multiline, dotall).search(string) is not None
+    pattern = _pattern(regex_pattern, case_insensitive, multiline, dotall)
+    with _in_time(regex_pattern):
+        return pattern.search(string, timeout=MATCHING_TIMEOUT_S) is not None
 
 
 @node("RegexExtract", display="Extract Text", category=CATEGORY)
@@ -155,7 +163,9 @@ def regex_extract(
     group = group_index if mode.endswith(("Group", "Groups")) else 0
     if group > pattern.groups:
         return ""
-    found = [match[group] or "" for match in pattern.finditer(string)]
+    with _in_time(regex_pattern):
+        matches = pattern.finditer(string, timeout=MATCHING_TIMEOUT_S)
+        found = [match[group] or "" for match in matches]
     return "\n".join(found if mode.startswith("All") else found[:1])
 
 
@@ -173,9 +183,18 @@ def regex_replace(
     r"""Replaces what a pattern finds, at most `count` times (0: all). \1 in `replace` is the first group."""
     pattern = _pattern(regex_pattern, case_insensitive, multiline, dotall)
     try:
-        return pattern.sub(replace, string, count=count)
-    except (re.error, IndexError) as error:
+        with _in_time(regex_pattern):
+            return pattern.sub(replace, string, count=count, timeout=MATCHING_TIMEOUT_S)
+    except (regex.error, IndexError) as error:
         raise NodeInputError(f"replace does not fit the pattern: {error}") from None
+
+
+@contextmanager
+def _in_time(pattern: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise NodeInputError(f"'{pattern}' was still searching after {MATCHING_TIMEOUT_S} s") from None
 
 
 def _fields(template: str) -> list[tuple[str, str | None]]:
@@ -204,13 +223,13 @@ def _as_text(value: object) -> str:
         return str(value)
 
 
-def _pattern(text: str, case_insensitive: bool, multiline: bool, dotall: bool) -> re.Pattern[str]:
+def _pattern(text: str, case_insensitive: bool, multiline: bool, dotall: bool) -> Any:
     flags = (
-        (re.IGNORECASE if case_insensitive else 0)
-        | (re.MULTILINE if multiline else 0)
-        | (re.DOTALL if dotall else 0)
+        (regex.IGNORECASE if case_insensitive else 0)
+        | (regex.MULTILINE if multiline else 0)
+        | (regex.DOTALL if dotall else 0)
     )
     try:
-        return re.compile(text, flags)
-    except re.error as error:
+        return regex.compile(text, flags)
+    except regex.error as error:
         raise NodeInputError(f"'{text}' is no regular expression: {error}") from None

@@ -118,3 +118,15 @@ def test_a_broken_pattern_is_explained() -> None:
         regex_match(string="x", regex_pattern="(")
     with pytest.raises(NodeInputError, match="does not fit the pattern"):
         regex_replace(string="x", regex_pattern="x", replace=r"\9")
+
+
+def test_a_pattern_that_takes_ages_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.text.MATCHING_TIMEOUT_S", 0.2)
+    evil, text = r"(a|aa)+$", "a" * 60 + "b"
+    for ask in (
+        lambda: regex_match(string=text, regex_pattern=evil),
+        lambda: regex_extract(string=text, regex_pattern=evil),
+        lambda: regex_replace(string=text, regex_pattern=evil, replace=""),
+    ):
+        with pytest.raises(NodeInputError, match=r"still searching after 0\.2 s"):
+            ask()
