@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from aiohttp import web
 
@@ -119,15 +119,32 @@ def _store(files: Files, upload: Upload) -> dict[str, str]:
     if path == folder:
         raise BadRequest("The file has no name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    first, number = path, 0
-    while path.exists() and not upload.overwrite and not _is_same(path, upload.content):
-        number += 1
-        path = first.with_name(f"{first.stem} ({number}){first.suffix}")
-    upload.content.seek(0)
-    with path.open("wb") as target:
-        shutil.copyfileobj(upload.content, target)
+    if upload.overwrite:
+        _write(path, upload.content, "wb")
+    else:
+        path = _write_apart(path, upload.content)
     stored_in = path.parent.relative_to(root).as_posix()
     return {"name": path.name, "subfolder": "" if stored_in == "." else stored_in, "type": upload.kind}
+
+
+def _write(path: Path, content: IO[bytes], mode: Literal["wb", "xb"]) -> None:
+    content.seek(0)
+    with path.open(mode) as target:
+        shutil.copyfileobj(content, target)
+
+
+def _write_apart(first: Path, content: IO[bytes]) -> Path:
+    path, number = first, 0
+    while True:
+        try:
+            _write(path, content, "xb")
+        except FileExistsError:
+            if path.is_file() and _is_same(path, content):
+                return path
+            number += 1
+            path = first.with_name(f"{first.stem} ({number}){first.suffix}")
+        else:
+            return path
 
 
 def _store_mask(files: Files, upload: Upload) -> dict[str, str]:

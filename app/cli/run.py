@@ -58,6 +58,9 @@ def main(argv: Sequence[str]) -> int:
     except CannotRun as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     _show(outcome, files, as_json=parsed.json)
     return 0 if outcome.status == "success" else 1
 
