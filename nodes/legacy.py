@@ -42,8 +42,8 @@ def spec_of_class(id: str, kind: type, display_name: str | None, pack: str | Non
         python_module=f"custom_nodes.{pack}" if pack else "nodes",
         pack=pack,
         lazy_needs=_lazy(instances) if lazy else None,
-        fingerprint=_ignoring_library(kind.IS_CHANGED) if hasattr(kind, "IS_CHANGED") else None,
-        check=_ignoring_library(check) if check else None,
+        fingerprint=_ignoring_library(kind, kind.IS_CHANGED) if hasattr(kind, "IS_CHANGED") else None,
+        check=_ignoring_library(kind, check) if check else None,
         checked_inputs=_parameters(check) if check else frozenset(),
         search_aliases=tuple(getattr(kind, "SEARCH_ALIASES", ())),
         uses_node_id=any(slot.type == "UNIQUE_ID" for slot in _slots(kind)),
@@ -164,9 +164,11 @@ def _lazy(instances: _Instances) -> Callable[..., Any]:
     return needs
 
 
-def _ignoring_library(function: Callable[..., Any]) -> Callable[..., Any]:
+def _ignoring_library(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    takes_lists = bool(getattr(kind, "INPUT_IS_LIST", False))
+
     def call(_library: Library, **constants: Any) -> Any:
-        return function(**constants)
+        return function(**({n: [value] for n, value in constants.items()} if takes_lists else constants))
 
     return call
 

@@ -9,7 +9,8 @@ import logging
 import sys
 import time
 import traceback
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -22,13 +23,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """`error` is the traceback of an import that failed. `web` is the folder of its browser scripts."""
+    """`error` is the traceback of an import that failed. `refused` has the classes that are no node classes,
+    with the reason. `web` is the folder of the pack's browser scripts.
+    """
 
     name: str
     path: Path
     specs: tuple[NodeSpec, ...] = ()
     seconds: float = 0.0
     error: str | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
     web: Path | None = None
 
 
@@ -51,7 +55,7 @@ def load_pack(path: Path) -> Pack:
     known = set(DECLARED)
     try:
         module = _imported(path)
-        specs = _specs_of(module, name, known)
+        specs, refused = _specs_of(module, name, known)
         web = _web_folder(module, path)
     except (Exception, SystemExit):
         error = traceback.format_exc()
@@ -60,7 +64,7 @@ def load_pack(path: Path) -> Pack:
     finally:
         for id in set(DECLARED) - known:
             del DECLARED[id]
-    return Pack(name, path, specs, time.perf_counter() - started, web=web)
+    return Pack(name, path, specs, time.perf_counter() - started, refused=refused, web=web)
 
 
 def _imported(path: Path) -> ModuleType:
@@ -80,20 +84,29 @@ def _imported(path: Path) -> ModuleType:
     return module
 
 
-def _specs_of(module: ModuleType, pack: str, known: set[str]) -> tuple[NodeSpec, ...]:
+def _specs_of(
+    module: ModuleType, pack: str, known: set[str]
+) -> tuple[tuple[NodeSpec, ...], Mapping[str, str]]:
     """Classes of ComfyUI's first style, and typed functions declared with this package's `@node`."""
-    typed = [
+    specs = [
         replace(spec, pack=pack, python_module=f"custom_nodes.{pack}")
         for id, spec in DECLARED.items()
         if id not in known
     ]
     classes = getattr(module, "NODE_CLASS_MAPPINGS", None)
     names = getattr(module, "NODE_DISPLAY_NAME_MAPPINGS", None) or {}
-    if classes is None and not typed:
+    if classes is None and not specs:
         raise ImportError(
             "the pack declares no NODE_CLASS_MAPPINGS; supported are V1 classes and @node functions"
         )
-    return (*typed, *(spec_of_class(id, kind, names.get(id), pack) for id, kind in (classes or {}).items()))
+    refused = {}
+    for id, kind in (classes or {}).items():
+        try:
+            specs.append(spec_of_class(id, kind, names.get(id), pack))
+        except Exception as error:
+            log.error("node class %s of the pack %s is left out: %r", id, pack, error)
+            refused[id] = repr(error)
+    return tuple(specs), refused
 
 
 def _web_folder(module: ModuleType, path: Path) -> Path | None:

@@ -268,7 +268,7 @@ class _JobRun:
         self.plan.stop()
         for task in self.tasks:
             task.cancel()
-        await asyncio.wait(self.tasks)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
         for call in self.tasks.values():
             self.plan.drop(call.node.id)
         self.tasks.clear()

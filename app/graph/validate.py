@@ -246,6 +246,7 @@ def _with_constants(graph: Graph, verdicts: Mapping[str, _Verdict]) -> Graph:
     prompt = dict(graph.prompt)
     for id, verdict in verdicts.items():
         nodes[id] = replace(nodes[id], constants=verdict.constants)
-        entry = prompt[id]
-        prompt[id] = {**entry, "inputs": {**(entry.get("inputs") or {}), **verdict.constants}}
+        given = prompt[id].get("inputs")
+        inputs = given if isinstance(given, dict) else {}
+        prompt[id] = {**prompt[id], "inputs": {**inputs, **verdict.constants}}
     return Graph(nodes, prompt)

@@ -351,3 +351,13 @@ def test_an_old_combo_output_feeds_an_equal_list_only(here: World):
         }
         verdict = parse_and_validate(prompt, here.registry, FakeLibrary())
         assert isinstance(verdict, ValidGraph) is fits
+
+
+def test_inputs_that_are_no_object_are_no_inputs(here: World):
+    def lone():
+        return 1
+
+    lone.__annotations__ = {"return": int}
+    here.registry._specs["Lone"] = spec_of(lone, "Lone", category="t")
+    prompt = {"1": {"class_type": "Lone", "inputs": [1]}, "2": box("Show", value=["1", 0])}
+    assert here.job(prompt).valid.outputs == ("2",)

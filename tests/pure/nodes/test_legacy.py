@@ -80,7 +80,10 @@ class Strict:
     def run(self, a, b):
         return (a + b,)
 
-NODE_CLASS_MAPPINGS = {"Scale": Scale, "Say": Say, "Strict": Strict, "Add": Say}
+class Broken:
+    FUNCTION = "gone"
+
+NODE_CLASS_MAPPINGS = {"Broken": Broken, "Scale": Scale, "Say": Say, "Strict": Strict, "Add": Say}
 NODE_DISPLAY_NAME_MAPPINGS = {"Scale": "Scale it"}
 WEB_DIRECTORY = "./js"
 '''
@@ -124,6 +127,34 @@ def test_a_pack_that_fails_is_kept_with_its_reason_and_stops_nobody(here):
     assert found["good.pack"].error is None
     assert found["good.pack"].web.name == "js"
     assert here.registry["Typed"].python_module == "custom_nodes.typed"
+
+
+def test_a_class_that_is_no_node_is_left_out_and_the_rest_of_its_pack_stays(here):
+    (good,) = [pack for pack in here.registry.packs if pack.name == "good.pack"]
+    assert list(good.refused) == ["Broken"]
+    assert "Broken" not in here.registry
+    assert here.registry["Scale"].pack == "good.pack"
+
+
+def test_a_class_that_takes_lists_gets_lists_in_its_own_checks_too():
+    class Many:
+        CATEGORY = "t"
+        FUNCTION = "run"
+        RETURN_TYPES = ()
+        INPUT_IS_LIST = True
+
+        @classmethod
+        def INPUT_TYPES(cls):
+            return {"required": {"a": ("INT",)}}
+
+        @classmethod
+        def IS_CHANGED(cls, a):
+            return a
+
+        def run(self, a):
+            return ()
+
+    assert spec_of_class("Many", Many, None, "p").fingerprint(FakeLibrary(), a=1) == [1]
 
 
 def test_a_pack_cannot_replace_a_built_in_node(here):
