@@ -52,7 +52,7 @@ class Engine:
         self._device = torch.device(device)
         self._page_size = page_size
         self._num_pages = num_pages
-        self._max_batch_tokens = max_batch_tokens or (512 if self._device.type == "cpu" else 8192)
+        self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
         self._max_rows = max_rows
         self._threads = threads
         self._on_forward = on_forward

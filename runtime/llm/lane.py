@@ -210,12 +210,20 @@ class Lane:
     # -- results ---------------------------------------------------------------------------------------------
 
     def _deliver(self, outcomes: Sequence[Outcome]) -> None:
+        """A decoder that chokes on one request's tokens, or a dead listener, costs nobody else theirs."""
         for outcome in outcomes:
-            live = self._live[outcome.sequence.id]
-            if isinstance(live.work, HiddenStates):
-                self._finish_embedding(live, live.work)
-            elif outcome.token is not None:
-                self._deliver_token(live, live.work, outcome.token, outcome.finish)
+            try:
+                self._deliver_one(outcome)
+            except Exception as error:
+                log.exception("delivering to request %s failed", outcome.sequence.id)
+                self.fail(outcome.sequence.id, RuntimeFault(f"the answer cannot be delivered: {error}"))
+
+    def _deliver_one(self, outcome: Outcome) -> None:
+        live = self._live[outcome.sequence.id]
+        if isinstance(live.work, HiddenStates):
+            self._finish_embedding(live, live.work)
+        elif outcome.token is not None:
+            self._deliver_token(live, live.work, outcome.token, outcome.finish)
 
     def _finish_embedding(self, live: Live, work: HiddenStates) -> None:
         result = Embedding(tuple(live.sequence.tokens), torch.cat(work.chunks))

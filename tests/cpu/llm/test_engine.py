@@ -18,6 +18,7 @@ from runtime.llm.api import (
     Token,
 )
 from runtime.llm.engine import Engine
+from runtime.llm.text import TextStream
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 from runtime.platform.handle import Cancelled, CancelledEvent, Done, Started
 
@@ -176,6 +177,24 @@ def test_a_fault_in_a_step_ends_its_requests_and_not_the_engine(
         engine.submit(complete("a")).wait(20)
     monkeypatch.setattr(runner, "forward", whole)
     assert engine.submit(complete("b")).wait(20).text
+
+
+def test_text_that_cannot_be_decoded_costs_nobody_else_theirs(
+    start: Start, greedy: Greedy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = TextStream.push
+
+    def choking(stream: TextStream, token: int) -> str:
+        if stream._stop == ("choke",):
+            raise ValueError("not decodable")
+        return whole(stream, token)
+
+    monkeypatch.setattr(TextStream, "push", choking)
+    engine = start()
+    good = engine.submit(complete("good", (4, 5, 6)))
+    with pytest.raises(RuntimeFault, match="not decodable"):
+        engine.submit(complete("bad", stop=("choke",))).wait(20)
+    assert list(good.wait(20).token_ids) == greedy((4, 5, 6), 12)
 
 
 def test_a_step_that_runs_out_of_memory_is_tried_again_with_fewer_tokens(
