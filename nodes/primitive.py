@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from nodes.declare import node
-from nodes.types import Float, Int, Lazy, Options, Socket, Text
+from nodes.types import Anything, Float, Int, Lazy, Options, Socket, Text
 
 CATEGORY = "utilities/primitive"
 LARGEST = 2**63 - 1
@@ -42,6 +42,12 @@ def number(*, value: Annotated[float, Float(-LARGEST, LARGEST, 0.1)]) -> float:
 @node("PrimitiveBoolean", display="Boolean", category=CATEGORY)
 def boolean(*, value: bool) -> bool:
     return value
+
+
+@node("ComfyNotNode", display="Not", category="utilities/logic")
+def negated(*, value: Anything) -> bool:
+    """True for what Python counts as false: 0, an empty text, an empty list, nothing."""
+    return not value
 
 
 def _chosen(switch: bool | None = None) -> list[str]:

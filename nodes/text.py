@@ -189,6 +189,17 @@ def regex_replace(
         raise NodeInputError(f"replace does not fit the pattern: {error}") from None
 
 
+@node("JsonExtractString", display="Extract Text from JSON", category=CATEGORY)
+def extract_from_json(*, json_string: Text, key: str = "") -> str:
+    """The value of a key of a JSON object, as text; empty where there is no such key or no such object."""
+    try:
+        document = json.loads(json_string)
+    except ValueError:
+        return ""
+    value = document.get(key) if isinstance(document, dict) else None
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 @contextmanager
 def _in_time(pattern: str) -> Iterator[None]:
     try:

@@ -12,6 +12,7 @@ from nodes.text import (
     concatenate,
     contains,
     convert_case,
+    extract_from_json,
     fill_in,
     join,
     regex_extract,
@@ -118,6 +119,21 @@ def test_a_broken_pattern_is_explained() -> None:
         regex_match(string="x", regex_pattern="(")
     with pytest.raises(NodeInputError, match="does not fit the pattern"):
         regex_replace(string="x", regex_pattern="x", replace=r"\9")
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        ('{"k": "v"}', "v"),
+        ('{"k": [1, "ü"]}', '[1, "ü"]'),
+        ('{"k": null}', ""),
+        ("[]", ""),
+        ("no", ""),
+        ("{}", ""),
+    ],
+)
+def test_a_key_of_a_json_text(document: str, text: str) -> None:
+    assert extract_from_json(json_string=document, key="k") == text
 
 
 def test_a_pattern_that_takes_ages_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
