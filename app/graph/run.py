@@ -64,8 +64,9 @@ class _JobRun:
         self.reported_blockers: set[int] = set()
 
     async def run(self) -> Outcome:
-        stopped = asyncio.Event()
-        wake = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, stopped.set)
+        loop = asyncio.get_running_loop()
+        stopped: asyncio.Future[None] = loop.create_future()
+        wake = functools.partial(loop.call_soon_threadsafe, stopped.set_result, None)
         self.report.started()
         try:
             with self.job.stop.calling(wake):
@@ -89,24 +90,21 @@ class _JobRun:
                 self.report.node_finished(graph.nodes[id], cached[id], cached=True)
         return Plan(graph, outputs, cached)
 
-    async def _drive(self, stopped: asyncio.Event) -> None:
-        stop = asyncio.create_task(stopped.wait())
-        try:
-            while not self.plan.done:
-                if self.job.stop.is_set:
-                    return await self._interrupted()
-                for call in self.plan.ready():
-                    self.tasks[asyncio.create_task(self._answer(call))] = call
-                if not self.tasks:
-                    return self._stuck()
-                ended, _ = await asyncio.wait({*self.tasks, stop}, return_when=asyncio.FIRST_COMPLETED)
-                for task in [task for task in self.tasks if task in ended]:
-                    call = self.tasks.pop(task)
-                    if (error := self._settled(call, task)) is not None:
-                        return await self._failed(call, error)
-            self.report.succeeded()
-        finally:
-            stop.cancel()
+    async def _drive(self, stopped: asyncio.Future[None]) -> None:
+        while not self.plan.done:
+            if self.job.stop.is_set:
+                return await self._interrupted()
+            for call in self.plan.ready():
+                self.tasks[asyncio.create_task(self._answer(call))] = call
+            if not self.tasks:
+                return self._stuck()
+            awaited: set[asyncio.Future[Any]] = {*self.tasks, stopped}
+            ended, _ = await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            for task in [task for task in self.tasks if task in ended]:
+                call = self.tasks.pop(task)
+                if (error := self._settled(call, task)) is not None:
+                    return await self._failed(call, error)
+        self.report.succeeded()
 
     def _settled(self, call: NodeCall, task: asyncio.Task[_Answer]) -> BaseException | None:
         """Tells the plan; an expansion that makes no sense is the fault of its node."""

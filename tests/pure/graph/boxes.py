@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from dataclasses import replace
+from itertools import count
 from typing import Annotated, Any, Literal
 
 from nodes.context import JobInterrupted, NodeContext
@@ -13,6 +14,8 @@ from nodes.declare import spec_of
 from nodes.spec import Blocker, NodeResult, NodeSpec
 from nodes.types import Anything, Image, InOptional, InputFiles, Int, Lazy, Mask, PromptText
 from runtime.llm.api import ChatRequest, Message
+
+numbers = count()
 
 Word = Annotated[str, InOptional()]
 Small = Annotated[int, Int(0, 10)]
@@ -118,14 +121,15 @@ def block(*, value: Anything, message: Word = "") -> Anything:
 
 
 def double(*, value: Anything) -> NodeResult:
-    """Expands into value + value."""
+    """Expands into value + value, each time under ids of its own."""
+    prefix = f"inner{next(numbers)}."
     return NodeResult(
-        (["inner.sum", 0],),
+        ([prefix + "sum", 0],),
         expand={
-            "inner.one": {"class_type": "Number", "inputs": {"value": value}},
-            "inner.sum": {
+            prefix + "one": {"class_type": "Number", "inputs": {"value": value}},
+            prefix + "sum": {
                 "class_type": "Add",
-                "inputs": {"a": ["inner.one", 0], "b": ["inner.one", 0]},
+                "inputs": {"a": [prefix + "one", 0], "b": [prefix + "one", 0]},
             },
         },
     )

@@ -360,12 +360,12 @@ async def test_an_expansion_runs_in_place_of_its_node(here: World):
     outcome = await run_job(here.job(prompt), here.services)
     assert outcome.outputs["2"] == {"value": [42]}
     inner = next(
-        event for event in here.events if getattr(event, "node", None) and event.node.node_id == "inner.sum"
+        event for event in here.events if getattr(event, "node", None) and event.node.node_id.endswith(".sum")
     )
     assert (inner.node.display_id, inner.node.parent_id) == ("1", "1")
     here.events.clear()
     await run_job(here.job(prompt), here.services)
-    assert "NodeStarted inner.sum" not in here.kinds()
+    assert not [kind for kind in here.kinds() if kind.startswith("NodeStarted")]
 
 
 async def test_a_file_that_changed_makes_its_node_run_again(here: World):
