@@ -74,6 +74,8 @@ class Engine:
 
     def load(self, model: str) -> None:
         self._load(model).result()
+        # The lane lies in the inbox by now; when the thread has answered this, it has taken the lane.
+        self._ask(lambda: None)
 
     def submit(self, request: Request) -> Handle[Any]:
         handle: Handle[Any] = Handle(request.id, self.cancel)
