@@ -91,7 +91,8 @@ class Engine:
     """Implements `DiffusionRuntime`.
 
     `on_forward` hears the number of rows of each denoising forward, on the engine's thread. `loader` is for
-    those who bring weights of their own; by default one is made for `device` and `dtype`.
+    those who bring weights of their own; by default one is made for `device` and `dtype`, which is float32 on a
+    CPU and bfloat16 elsewhere.
     """
 
     def __init__(
@@ -99,13 +100,14 @@ class Engine:
         language_models: Callable[[], Mapping[str, Path]],
         *,
         device: str = "cpu",
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         on_forward: Callable[[int], None] | None = None,
         max_rows: int = 64,
         loader: model.Loader | None = None,
     ) -> None:
         self._device = device
         self._max_rows = max_rows
+        dtype = dtype or (torch.float32 if device == "cpu" else torch.bfloat16)
         self._loader = loader or model.Loader(language_models, device, dtype)
         self._runner = Runner(device, on_forward)
         self._scheduler = Scheduler()
