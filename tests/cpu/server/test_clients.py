@@ -8,7 +8,8 @@ import pytest
 
 from app import ws
 from app.keys import BUS
-from tests.cpu.server.conftest import SHOWN, Client, Gate, Listen, graph, post
+from tests.cpu.server.small_nodes import Gate
+from tests.cpu.server.talk import SHOWN, Client, Listen, graph, post
 
 
 async def test_eight_clients_at_once_get_exactly_their_own_messages_in_order(

@@ -7,7 +7,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from app.config import Config
-from tests.cpu.server.conftest import Client, png
+from tests.cpu.server.talk import Client, png
 
 
 async def upload(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from app.config import Config
-from tests.cpu.server.conftest import SHOWN, Client, Gate, Listen, graph, post
+from tests.cpu.server.small_nodes import Gate
+from tests.cpu.server.talk import SHOWN, Client, Listen, graph, post
 
 
 def kinds(messages: list[tuple[str, Any]]) -> list[str]:
@@ -319,3 +320,24 @@ class TestWithoutMetadata:
         _, answer = await post(client, graph(("TellHidden", {})), client_id="me", extra_data=extra_data)
         told = dict(await listener.until_end(answer["prompt_id"]))
         assert told["executed"]["output"] == {"text": ["None", "None"]}
+
+
+class TestOneAtATime:
+    @pytest.fixture
+    def config(self, config: Config) -> Config:
+        return replace(config, max_running_jobs=1)
+
+    async def test_the_second_job_waits_for_the_first(
+        self, client: Client, listen: Listen, gate: Gate
+    ) -> None:
+        listener = await listen("me")
+        hold = graph(("Hold", {"text": "through"}), ("Show", {"text": ["1", 0]}))
+        first = (await post(client, hold, client_id="me"))[1]["prompt_id"]
+        second = (await post(client, SHOWN, client_id="me"))[1]["prompt_id"]
+        queue = await (await client.get("/queue")).json()
+        assert [item[1] for item in queue["queue_running"]] == [first]
+        assert [item[1] for item in queue["queue_pending"]] == [second]
+        gate.opened.set()
+        told = await listener.until_end(second)
+        about = [data["prompt_id"] for kind, data in told if "prompt_id" in data]
+        assert about == [first] * about.count(first) + [second] * about.count(second)

@@ -12,16 +12,8 @@ from app.files import Files
 from app.metrics import Metrics
 from app.server import build_app
 from app.startup import Studio
-from tests.cpu.server.conftest import (
-    SHOWN,
-    Client,
-    Gate,
-    IdleDiffusion,
-    IdleRuntime,
-    Listen,
-    post,
-    small_registry,
-)
+from tests.cpu.server.small_nodes import Gate, IdleDiffusion, IdleRuntime, small_registry
+from tests.cpu.server.talk import SHOWN, Client, Listen, post
 
 
 async def test_every_route_exists_plain_and_below_api(client: Client) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from app.config import Config
-from tests.cpu.server.conftest import Client
+from tests.cpu.server.talk import Client
 
 
 async def test_a_single_user_is_told_without_names(client: Client) -> None:
