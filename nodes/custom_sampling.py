@@ -35,16 +35,19 @@ class Guide:
 
 @node("RandomNoise", category=f"{CATEGORY}/noise")
 def random_noise(*, noise_seed: Seed = 0) -> Noise:
+    """The noise that a seed gives."""
     return SeededNoise(noise_seed)
 
 
 @node("DisableNoise", category=f"{CATEGORY}/noise")
 def disable_noise() -> Noise:
+    """No noise: the latent already has what the first level needs."""
     return SeededNoise(None)
 
 
 @node("KSamplerSelect", category=f"{CATEGORY}/samplers")
 def select_sampler(*, sampler_name: SamplerName = "euler") -> Sampler:
+    """How the levels are walked."""
     return sampler_name
 
 

@@ -72,6 +72,7 @@ def flux_guidance(*, conditioning: Conditioning, guidance: FluxGuidance = 3.5) -
 
 @node("FluxDisableGuidance", category=f"{CATEGORY}/flux")
 def flux_disable_guidance(*, conditioning: Conditioning) -> Conditioning:
+    """Tells a guidance-distilled network no guidance at all."""
     return with_values(conditioning, {"guidance": None})
 
 

@@ -43,6 +43,7 @@ def empty(
 
 @node("GetImageSize", display="Get Image Size", category=CATEGORY, outputs=("width", "height", "batch_size"))
 def size(*, image: Image) -> tuple[int, int, int]:
+    """Width, height and number of pictures."""
     return image.shape[2], image.shape[1], image.shape[0]
 
 
@@ -67,6 +68,7 @@ def scale_by(
     upscale_method: ScaleMethod = "nearest-exact",
     scale_by: Annotated[float, Float(0.01, 8.0, 0.01)] = 1.0,
 ) -> Image:
+    """By a factor."""
     width, height = max(1, round(image.shape[2] * scale_by)), max(1, round(image.shape[1] * scale_by))
     return resized_image(image, width, height, upscale_method)
 
@@ -103,6 +105,7 @@ def scale_to_max_dimension(
 
 @node("ImageInvert", display="Invert Image Colors", category=f"{CATEGORY}/color")
 def invert(*, image: Image) -> Image:
+    """Every colour becomes its opposite."""
     return 1.0 - image
 
 
@@ -126,6 +129,7 @@ def from_batch(
 
 @node("RepeatImageBatch", display="Repeat Image Batch", category=BATCH)
 def repeat_batch(*, image: Image, amount: BatchSize = 1) -> Image:
+    """The pictures several times over."""
     need_room(amount, *image.shape)
     return image.repeat(amount, 1, 1, 1)
 
@@ -136,6 +140,7 @@ def flip(
     image: Image,
     flip_method: Literal["x-axis: vertically", "y-axis: horizontally"] = "x-axis: vertically",
 ) -> Image:
+    """Upside down, or left to right."""
     return torch.flip(image, dims=(1 if flip_method.startswith("x") else 2,))
 
 
@@ -150,6 +155,7 @@ def rotate(
 
 @node("ImageCrop", display="Crop Image (DEPRECATED)", category=TRANSFORM, deprecated=True)
 def crop(*, image: Image, width: Extent = 512, height: Extent = 512, x: Offset = 0, y: Offset = 0) -> Image:
+    """A rectangle of the picture."""
     left, top = min(x, image.shape[2] - 1), min(y, image.shape[1] - 1)
     return image[:, top : top + height, left : left + width].clone()
 

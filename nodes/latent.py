@@ -75,6 +75,7 @@ def upscale_by(
     upscale_method: UpscaleMethod = "nearest-exact",
     scale_by: Annotated[float, Float(0.01, 8.0, 0.01)] = 1.5,
 ) -> Latent:
+    """By a factor."""
     height, width = (max(1, round(side * scale_by)) for side in samples["samples"].shape[-2:])
     return samples | {"samples": resized(samples["samples"], width, height, upscale_method)}
 

@@ -31,6 +31,7 @@ def rotate(*, samples: Latent, rotation: Rotation = "none") -> Latent:
 
 @node("LatentFlip", display="Flip Latent", category=TRANSFORM)
 def flip(*, samples: Latent, flip_method: Flip = "x-axis: vertically") -> Latent:
+    """Upside down, or left to right."""
     axis = 2 if flip_method.startswith("x") else 3
     return samples | {"samples": torch.flip(samples["samples"], dims=(axis,))}
 
@@ -97,18 +98,21 @@ def blend(
 
 @node("LatentAdd", category=ADVANCED)
 def add(*, samples1: Latent, samples2: Latent) -> Latent:
+    """The sum of two latents."""
     one = samples1["samples"]
     return samples1 | {"samples": one + _second(samples2, one)}
 
 
 @node("LatentSubtract", category=ADVANCED)
 def subtract(*, samples1: Latent, samples2: Latent) -> Latent:
+    """The first latent minus the second."""
     one = samples1["samples"]
     return samples1 | {"samples": one - _second(samples2, one)}
 
 
 @node("LatentMultiply", category=ADVANCED)
 def multiply(*, samples: Latent, multiplier: Annotated[float, Float(-10.0, 10.0, 0.01)] = 1.0) -> Latent:
+    """A latent times a number."""
     return samples | {"samples": samples["samples"] * multiplier}
 
 

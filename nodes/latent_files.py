@@ -42,6 +42,7 @@ def save_latent(
     prompt: Prompt = None,
     extra_pnginfo: ExtraPngInfo = None,
 ) -> NodeResult:
+    """Writes a latent into the output folder, with the prompt in its metadata."""
     path, saved = ctx.files.next_output(filename_prefix, "latent")
     tensors = {SAMPLES: samples["samples"].contiguous(), OWN_SCALE: torch.tensor([])}
     save_file(tensors, path, metadata=text_metadata(prompt, extra_pnginfo) or None)
@@ -50,6 +51,7 @@ def save_latent(
 
 @node("LoadLatent", display="Load Latent", category=CATEGORY)
 def load_latent(ctx: NodeContext, *, latent: Annotated[str, Choices(_latent_files)]) -> Latent:
+    """A latent from the input folder."""
     try:
         tensors = load_file(ctx.files.input(latent))
     except SafetensorError:

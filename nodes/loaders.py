@@ -76,6 +76,7 @@ def load_diffusion_model(
         Literal["default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2"], Options({"advanced": True})
     ] = "default",
 ) -> Model:
+    """A denoising network from a file of its own, without text encoder and autoencoder."""
     if weight_dtype != "default":
         raise NodeInputError(f"weight_dtype {weight_dtype} is not supported; choose default")
     return ctx.diffusion.inspect_model(ctx.files.model("diffusion_models", unet_name))
@@ -89,6 +90,7 @@ def load_clip(
     type: ClipKind = "stable_diffusion",
     device: EncoderDevice = "default",  # noqa: ARG001
 ) -> Clip:
+    """A text encoder from a file of its own. The type says which family of models it serves."""
     return ctx.diffusion.inspect_clip(_encoder_files(ctx, clip_name), type)
 
 
@@ -101,6 +103,7 @@ def load_two_clips(
     type: DualClipKind = "sdxl",
     device: EncoderDevice = "default",  # noqa: ARG001
 ) -> Clip:
+    """Two text encoders that serve a family together, in any order."""
     return ctx.diffusion.inspect_clip(_encoder_files(ctx, clip_name1, clip_name2), type)
 
 
@@ -118,6 +121,7 @@ def load_three_clips(
 
 @node("VAELoader", display="Load VAE", category=CATEGORY)
 def load_vae(ctx: NodeContext, *, vae_name: Annotated[str, Files("vae")]) -> Vae:
+    """An autoencoder from a file of its own."""
     return ctx.diffusion.inspect_vae(ctx.files.model("vae", vae_name))
 
 
@@ -145,6 +149,7 @@ def load_lora_model_only(
     lora_name: Annotated[str, Files("loras")],
     strength_model: Strength = 1.0,
 ) -> Model:
+    """Adds a LoRA to a model. Strength 0 leaves it as it is."""
     if strength_model == 0:
         return model
     return model.with_lora(LoraPatch(ctx.files.model("loras", lora_name), strength_model))
@@ -154,6 +159,7 @@ def load_lora_model_only(
 def load_control_net(
     ctx: NodeContext, *, control_net_name: Annotated[str, Files("controlnet")]
 ) -> ControlNet:
+    """A ControlNet, to be applied to conditionings."""
     return ctx.diffusion.inspect_control(ctx.files.model("controlnet", control_net_name))
 
 

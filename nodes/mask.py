@@ -21,6 +21,7 @@ Share = Annotated[float, Float(0.0, 1.0, 0.01)]
 
 @node("SolidMask", display="Create Solid Mask", category=CATEGORY)
 def solid(*, value: Share = 1.0, width: Extent = 512, height: Extent = 512) -> Mask:
+    """A mask of one grey."""
     need_room(1, height, width)
     return torch.full((1, height, width), value)
 
@@ -51,6 +52,7 @@ def from_color(
 
 @node("InvertMask", display="Invert Mask", category=CATEGORY)
 def invert(*, mask: Mask) -> Mask:
+    """White becomes black, and black white."""
     return 1.0 - mask
 
 
@@ -62,6 +64,7 @@ def threshold(*, mask: Mask, value: Share = 0.5) -> Mask:
 
 @node("CropMask", display="Crop Mask", category=CATEGORY)
 def crop(*, mask: Mask, x: Offset = 0, y: Offset = 0, width: Extent = 512, height: Extent = 512) -> Mask:
+    """A rectangle of the mask."""
     return _batched(mask)[:, y : y + height, x : x + width].clone()
 
 

@@ -74,6 +74,7 @@ def save_text(
     prompt: Prompt = None,  # noqa: ARG001
     extra_pnginfo: ExtraPngInfo = None,  # noqa: ARG001
 ) -> NodeResult:
+    """Writes a text file into the output folder."""
     path, saved = ctx.files.next_output(filename_prefix, format)
     path.write_text(text, encoding="utf-8")
     return NodeResult((text,), ui={"files": [saved.as_ui()], "text": [text]})

@@ -19,11 +19,13 @@ Matched = Annotated[
 
 @node("PrimitiveString", display="Text", category=CATEGORY)
 def string(*, value: str) -> str:
+    """One line of text, for several nodes to share."""
     return value
 
 
 @node("PrimitiveStringMultiline", display="Text (Multiline)", category=CATEGORY)
 def multiline_string(*, value: Text) -> str:
+    """A text, for several nodes to share."""
     return value
 
 
@@ -31,16 +33,19 @@ def multiline_string(*, value: Text) -> str:
 def integer(
     *, value: Annotated[int, Int(-LARGEST, LARGEST), Options({"control_after_generate": "fixed"})]
 ) -> int:
+    """A whole number, for several nodes to share."""
     return value
 
 
 @node("PrimitiveFloat", display="Float", category=CATEGORY)
 def number(*, value: Annotated[float, Float(-LARGEST, LARGEST, 0.1)]) -> float:
+    """A number, for several nodes to share."""
     return value
 
 
 @node("PrimitiveBoolean", display="Boolean", category=CATEGORY)
 def boolean(*, value: bool) -> bool:
+    """Yes or no, for several nodes to share."""
     return value
 
 

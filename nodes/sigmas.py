@@ -109,6 +109,7 @@ def flip(*, sigmas: Sigmas) -> Sigmas:
 
 @node("SetFirstSigma", category=EDITING)
 def set_first(*, sigmas: Sigmas, sigma: Annotated[float, Float(0.0, 20000.0, 0.001)] = 136.0) -> Sigmas:
+    """Replaces the level at which the walk begins."""
     if not len(sigmas):
         raise NodeInputError("sigmas is empty: there is no first level to set")
     changed = sigmas.clone()

@@ -66,16 +66,19 @@ def show_anything(*, source: Anything) -> NodeResult:
 
 @node("StringConcatenate", display="Concatenate Text", category=CATEGORY)
 def concatenate(*, string_a: Text, string_b: Text, delimiter: str = "") -> str:
+    """One text after another, with `delimiter` between them."""
     return delimiter.join((string_a, string_b))
 
 
 @node("StringSubstring", display="Substring", category=CATEGORY)
 def substring(*, string: Text, start: int, end: int) -> str:
+    """The characters from `start` up to `end`; negative numbers count from the end."""
     return string[start:end]
 
 
 @node("StringLength", display="Text Length", category=CATEGORY, outputs=("length",))
 def length(*, string: Text) -> int:
+    """The number of characters."""
     return len(string)
 
 
@@ -83,6 +86,7 @@ def length(*, string: Text) -> int:
 def convert_case(
     *, string: Text, mode: Literal["UPPERCASE", "lowercase", "Capitalize", "Title Case"] = "UPPERCASE"
 ) -> str:
+    """Capital or small letters."""
     match mode:
         case "UPPERCASE":
             return string.upper()
@@ -96,6 +100,7 @@ def convert_case(
 
 @node("StringTrim", display="Trim Text", category=CATEGORY)
 def trim(*, string: Text, mode: Literal["Both", "Left", "Right"] = "Both") -> str:
+    """Without the blanks and line breaks around it."""
     match mode:
         case "Left":
             return string.lstrip()
@@ -107,11 +112,13 @@ def trim(*, string: Text, mode: Literal["Both", "Left", "Right"] = "Both") -> st
 
 @node("StringReplace", display="Replace Text", category=CATEGORY)
 def replace(*, string: Text, find: Text, replace: Text) -> str:
+    """Puts `replace` wherever `find` stands."""
     return string.replace(find, replace)
 
 
 @node("StringContains", display="Contains Text", category=CATEGORY, outputs=("contains",))
 def contains(*, string: Text, substring: Text, case_sensitive: Flag = True) -> bool:
+    """Whether a text has another in it."""
     return substring in string if case_sensitive else substring.lower() in string.lower()
 
 
@@ -123,6 +130,7 @@ def compare(
     mode: Literal["Starts With", "Ends With", "Equal"] = "Starts With",
     case_sensitive: Flag = True,
 ) -> bool:
+    """Whether a text starts with, ends with or equals another."""
     one, two = (string_a, string_b) if case_sensitive else (string_a.lower(), string_b.lower())
     match mode:
         case "Starts With":
@@ -142,6 +150,7 @@ def regex_match(
     multiline: Flag = False,
     dotall: Flag = False,
 ) -> bool:
+    """Whether a regular expression finds something in a text."""
     pattern = _pattern(regex_pattern, case_insensitive, multiline, dotall)
     with _in_time(regex_pattern):
         return pattern.search(string, timeout=MATCHING_TIMEOUT_S) is not None
