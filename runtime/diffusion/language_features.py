@@ -15,6 +15,7 @@ import torch.nn.functional as F
 
 from runtime.diffusion.api import Conditioning
 from runtime.diffusion.encoders import cut_after_layer
+from runtime.diffusion.gguf_decoder import load_gguf_decoder
 from runtime.diffusion.text import decoder_states
 from runtime.platform.checkpoint import read_config, read_tensors
 from runtime.platform.errors import MissingFile
@@ -67,20 +68,19 @@ def load_language_features(
             f"{folder.parent.name} reads its prompts with the language model {name}, which is not installed; "
             f"installed: {', '.join(language_models) or 'none'}"
         )
-    module, tokenizer = _load_language_model(language_models[name], dtype)
-    module = cut_after_layer(module, config["hidden_layer"]).requires_grad_(False).eval().to(device)
+    module, tokenizer = _load_decoder(language_models[name], config["hidden_layer"], dtype)
+    module = module.requires_grad_(False).eval().to(device)
     statistics = {
         key: value.float() for key, value in read_tensors(folder / "statistics.safetensors").items()
     }
     return LanguageFeatures(module, tokenizer, statistics, config["max_tokens"])
 
 
-def _load_language_model(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    """The decoder without its head, from a GGUF file or a folder."""
+def _load_decoder(path: Path, hidden_layer: int, dtype: torch.dtype) -> tuple[Any, Any]:
+    """The decoder up to the layer that is read, and its tokenizer, from a GGUF file or a folder."""
+    if path.is_file():
+        return load_gguf_decoder(path, hidden_layer, dtype)
     transformers = importlib.import_module("transformers")
-    folder, of_file = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, **of_file)
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, local_files_only=True, **of_file
-    )
-    return model.model, tokenizer
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+    model = transformers.AutoModel.from_pretrained(path, dtype=dtype, local_files_only=True)
+    return cut_after_layer(model, hidden_layer), tokenizer
