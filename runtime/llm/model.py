@@ -10,11 +10,13 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, GgufConfig
+from tqdm.auto import tqdm
+from transformers import AutoModelForCausalLM, GgufConfig, modeling_gguf_pytorch_utils
 from transformers.utils import logging
 
 from runtime.llm import packed_linear
@@ -56,7 +58,7 @@ class LanguageModel:
 def load(path: Path, device: torch.device, dtype: torch.dtype) -> LanguageModel:
     if not path.exists():
         raise MissingFile(f"there is no language model at {path.name}")
-    logging.disable_progress_bar()
+    _silence_progress_bars()
     try:
         network = AutoModelForCausalLM.from_pretrained(
             path.parent if path.is_file() else path,
@@ -69,6 +71,12 @@ def load(path: Path, device: torch.device, dtype: torch.dtype) -> LanguageModel:
         # Damaged files and strange configurations come out of transformers as any kind of error.
         raise Unsupported(f"{path.name} cannot be loaded ({error}); {_SUPPORTED}") from error
     return adopt(network.eval().requires_grad_(False).to(device), path.name, device)
+
+
+def _silence_progress_bars() -> None:
+    logging.disable_progress_bar()
+    # This one asks nobody.
+    modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)
 
 
 def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
