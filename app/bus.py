@@ -112,9 +112,11 @@ class Bus:
             for subscription in self._listeners(event):
                 subscription.put(event)
 
-    def subscribe(self, client_id: str) -> Subscription:
-        """A client id belongs to its newest connection."""
+    def subscribe(self, client_id: str, *greetings: Direct) -> Subscription:
+        """A client id belongs to its newest connection. The greetings come before every event."""
         fresh = Subscription(client_id, self._limit)
+        for greeting in greetings:
+            fresh.put(greeting)
         with self._lock:
             older = self._subscriptions.get(client_id)
             self._subscriptions[client_id] = fresh

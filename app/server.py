@@ -11,7 +11,20 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from app import ws
-from app.api import editor, examples, history, jobs, media, objects, prompts, queue, system, userdata, users
+from app.api import (
+    editor,
+    examples,
+    history,
+    jobs,
+    media,
+    objects,
+    prompts,
+    queue,
+    system,
+    templates,
+    userdata,
+    users,
+)
 from app.bus import Bus
 from app.config import Config
 from app.files import Files
@@ -29,7 +42,7 @@ log = logging.getLogger(__name__)
 
 Loader = Callable[[Config, Files, Metrics], Studio]
 
-_RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, userdata, users)
+_RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, templates, userdata, users)
 _DATABASE = "treadle.sqlite"
 
 

@@ -121,7 +121,7 @@ class Startup:
         except Exception as error:
             log.exception("loading nodes and runtimes failed")
             text = f"The server could not load its nodes and runtimes: {type(error).__name__}: {error}"
-            _settle(loop, outcome, lambda: outcome.set_exception(Unavailable(text)))
+            _settle(loop, outcome, lambda: _fail(outcome, Unavailable(text)))
             return
         log.info("%d nodes ready after %.1f s", len(studio.registry), time.monotonic() - began)
         _settle(loop, outcome, lambda: outcome.set_result(studio))
@@ -132,3 +132,9 @@ def _settle(
 ) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: None if outcome.done() else settle())
+
+
+def _fail(outcome: asyncio.Future[Studio], error: Unavailable) -> None:
+    outcome.set_exception(error)
+    # looked at here, because nobody may ever ask and the log has it already
+    outcome.exception()

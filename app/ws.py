@@ -24,12 +24,9 @@ async def connect(request: web.Request) -> web.WebSocketResponse:
     await socket.prepare(request)
     client_id = request.query.get("clientId") or uuid.uuid4().hex
     bus, translator = request.app[BUS], wire.Wire()
-    subscription = bus.subscribe(client_id)
+    subscription = bus.subscribe(client_id, *_greetings(request, client_id))
     open_sockets = request.app[OPEN_SOCKETS]
     open_sockets.add(socket)
-    subscription.put(Direct(wire.status(request.app[JOBS].remaining(), sid=client_id)))
-    if (running := bus.running_node(client_id)) is not None:
-        subscription.put(Direct(wire.message("executing", {"node": running.node.node_id})))
     writer = asyncio.create_task(_write(request, socket, subscription, translator))
     try:
         await _read(socket, subscription, translator, request.app[CONFIG].max_upload_bytes)
@@ -46,6 +43,14 @@ async def close_all(app: web.Application) -> None:
     sockets = app[OPEN_SOCKETS]
     for socket in tuple(sockets):
         await socket.close(code=WSCloseCode.GOING_AWAY, message=b"server is closing")
+
+
+def _greetings(request: web.Request, client_id: str) -> list[Direct]:
+    greetings = [Direct(wire.status(request.app[JOBS].remaining(), sid=client_id))]
+    running = request.app[BUS].running_node(client_id)
+    if running is not None:
+        greetings.append(Direct(wire.message("executing", {"node": running.node.node_id})))
+    return greetings
 
 
 async def _read(

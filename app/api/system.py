@@ -69,7 +69,6 @@ async def pack_file(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(path)
 
 
-@routes.get("/workflow_templates")
 @routes.get("/i18n")
 @routes.get("/global_subgraphs")
 @routes.get("/node_replacements")

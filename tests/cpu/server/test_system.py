@@ -298,6 +298,24 @@ async def test_the_server_answers_while_its_nodes_are_still_loading(config: Conf
         assert "Show" in await (await waiting).json()
 
 
+async def test_examples_are_listed_for_our_editor_and_for_others(client: Client) -> None:
+    listed = await (await client.get("/examples")).json()
+    assert {"text_to_image", "llm_to_image"} <= {example["name"] for example in listed}
+    assert all(example["title"] for example in listed)
+    workflow = await (await client.get("/examples/text_to_image")).json()
+    assert workflow["nodes"]
+    templates = await (await client.get("/api/workflow_templates")).json()
+    assert templates["Treadle"] == [example["name"] for example in listed]
+    same = await client.get("/api/workflow_templates/Treadle/text_to_image.json")
+    assert await same.json(content_type=None) == workflow
+    for absent in (
+        "/examples/nobody",
+        "/examples/..%2Fpyproject",
+        "/workflow_templates/Treadle/..%2F..%2Fmain.py",
+    ):
+        assert (await client.get(absent)).status in (403, 404)
+
+
 async def test_a_pack_that_cannot_describe_a_node_hides_only_that_one(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
