@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from nodes import types as t
-from nodes.spec import InputGroup, Library, NodeResult, NodeSpec, Output, Slot
+from nodes.spec import CASES, GROWING, InputGroup, Library, NodeResult, NodeSpec, Output, Slot
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -173,6 +173,13 @@ def _reading(hint: Any) -> _Reading:
                     options[f"{media}_upload"] = True
             case t.Choices(values):
                 choices = values
+            case t.Grows():
+                socket, options["template"] = GROWING, _template(mark)
+            case t.Cases(inputs):
+                socket, choices = CASES, list(inputs)
+                options["options"] = [
+                    {"key": key, "inputs": {"required": _entries(of)}} for key, of in inputs.items()
+                ]
             case t.InOptional():
                 optional = True
             case _:
@@ -180,6 +187,27 @@ def _reading(hint: Any) -> _Reading:
     kind = socket or ("COMBO" if choices is not None else _PLAIN.get(base))
     assert kind, f"{hint} is no socket type; use one of nodes.types or Annotated[..., Socket(name)]"
     return _Reading(kind, options, choices, folder, hidden, optional)
+
+
+def _template(grows: t.Grows) -> dict[str, Any]:
+    template: dict[str, Any] = {"input": {"required": _entries({grows.prefix: grows.of})}, "min": grows.min}
+    if grows.names:
+        return template | {"names": list(grows.names)}
+    return template | {"prefix": grows.prefix, "max": grows.max}
+
+
+def _entries(annotations: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Entries of inputs inside a dynamic one. They have no Python default; `Options` may give one."""
+    entries = {}
+    for name, hint in annotations.items():
+        reading = _reading(hint)
+        assert not callable(reading.choices), f"{name}: choices inside a dynamic input cannot depend on files"
+        options = dict(reading.options)
+        if reading.choices is None:
+            entries[name] = [reading.type, options]
+        else:
+            entries[name] = ["COMBO", {"options": list(reading.choices), "multiselect": False} | options]
+    return entries
 
 
 def _options(mark: Any) -> dict[str, Any]:

@@ -62,18 +62,8 @@ def _slots(kind: type) -> tuple[Slot, ...]:
     declared = _input_types(kind)
     groups: tuple[InputGroup, ...] = ("required", "optional", "hidden")
     return tuple(
-        _slot(name, entry, group) for group in groups for name, entry in (declared.get(group) or {}).items()
+        Slot.of(name, entry, group) for group in groups for name, entry in (declared.get(group) or {}).items()
     )
-
-
-def _slot(name: str, entry: Any, group: InputGroup) -> Slot:
-    """Entries are `(type, options)` or `(type,)`; hidden ones a type alone; a list as type is a combo."""
-    parts = entry if isinstance(entry, tuple | list) and group != "hidden" else (entry,)
-    declared, options = parts[0], dict(parts[1]) if len(parts) > 1 else {}
-    if isinstance(declared, list | tuple):
-        return Slot(name, "COMBO", group, options, list(declared))
-    choices = options.get("options") if declared == "COMBO" else None
-    return Slot(name, declared, group, options, choices)
 
 
 def _accepts_any(kind: type) -> bool:

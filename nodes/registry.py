@@ -84,14 +84,12 @@ def _entries(slots: Iterable[Slot], group: str) -> dict[str, Any]:
 
 
 def _rare_facts(spec: NodeSpec) -> dict[str, Any]:
+    tooltips = [output.tooltip for output in spec.outputs]
     facts: dict[str, Any] = {
         "deprecated": spec.deprecated,
         "experimental": spec.experimental,
         "api_node": spec.is_api_node,
         "search_aliases": list(spec.search_aliases),
-        "output_tooltips": [output.tooltip for output in spec.outputs],
+        "output_tooltips": tooltips if any(tooltips) else [],
     }
-    said = {key: value for key, value in facts.items() if value}
-    if not any(facts["output_tooltips"]):
-        del said["output_tooltips"]
-    return said
+    return {key: value for key, value in facts.items() if value}

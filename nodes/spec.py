@@ -8,6 +8,10 @@ from typing import Any, Literal, Protocol
 
 InputGroup = Literal["required", "optional", "hidden"]
 
+# Inputs that become several in a prompt: one that grows, and a combo whose choice brings inputs.
+GROWING = "COMFY_AUTOGROW_V3"
+CASES = "COMFY_DYNAMICCOMBO_V3"
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -15,7 +19,7 @@ class Slot:
 
     `options` is the second element of the object_info entry (default, min, max, step, multiline, tooltip,
     lazy ...). `folder` says that the value names a file there ("input" for uploads), so that its stamp joins
-    the cache key.
+    the cache key. `within` is the dynamic input that this one came from: `images` for `images.image0`.
     """
 
     name: str
@@ -24,6 +28,17 @@ class Slot:
     options: Mapping[str, Any] = field(default_factory=dict)
     choices: Sequence[Any] | None = None
     folder: str | None = None
+    within: str | None = None
+
+    @classmethod
+    def of(cls, name: str, entry: Any, group: InputGroup, within: str | None = None) -> Slot:
+        """From an entry of INPUT_TYPES: `(type, options)`, `(type,)` or a type; a list as type is a combo."""
+        parts = entry if isinstance(entry, tuple | list) and group != "hidden" else (entry,)
+        declared, options = parts[0], dict(parts[1]) if len(parts) > 1 else {}
+        if isinstance(declared, list | tuple):
+            return cls(name, "COMBO", group, options, list(declared), within=within)
+        choices = options.get("options") if declared == "COMBO" else None
+        return cls(name, declared, group, options, choices, within=within)
 
     @property
     def lazy(self) -> bool:

@@ -7,7 +7,7 @@ optional.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -76,6 +76,30 @@ class Choices:
     """A combo of values known at run time only; a callable is asked with the library each time."""
 
     values: Sequence[Any] | Callable[[Library], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grows:
+    """A `dict[str, X]` of inputs that grows as they are connected: `prefix` and a number, or one of `names`.
+
+    `Annotated[dict[str, Tensor], Grows(Image, "image", min=1, max=50)]` takes image0, image1 ...
+    """
+
+    of: Any
+    prefix: str
+    names: tuple[str, ...] = ()
+    min: int = 1
+    max: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A combo whose choice brings inputs of its own: choice to their names and annotations.
+
+    The node receives a dict with the choice under the input's own name, and these inputs beside it.
+    """
+
+    inputs: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

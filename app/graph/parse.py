@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from app.graph.complaints import Complaint, PromptRejected, invalid_prompt, missing_node_type
+from app.graph.dynamic import live_slots
 from nodes.spec import Library, NodeSpec, Slot
 
 
@@ -104,6 +105,7 @@ def parse_node(
 
 
 def _node(id: str, spec: NodeSpec, slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Node:
+    slots = live_slots(slots, given)
     if spec.accepts_any_input:
         known = {slot.name for slot in slots}
         slots = (*slots, *(Slot(name, "*", "optional") for name in given if name not in known))

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.graph.call import call_plain, contained, together
 from app.graph.context import JobNodeContext
+from app.graph.dynamic import nested
 from app.graph.hidden import DynamicPrompt, context_hidden, hidden_inputs
 from app.graph.keys import Key, cache_keys, expansion_keys
 from app.graph.parse import Node, parse_expansion
@@ -167,7 +168,7 @@ class _JobRun:
         names: list[str] = []
         for inputs in call.invocations:
             if blocker_in(call.node, inputs) is None:
-                ask = functools.partial(lazy_needs, context, **inputs, **hidden)
+                ask = functools.partial(lazy_needs, context, **nested(call.node.slots, inputs), **hidden)
                 names.extend(await call_plain(self.services, call.node, ask) or ())
         return names
 
@@ -185,7 +186,8 @@ class _JobRun:
             self._report_blocker(node, blocker)
             return blocked(node)
         context.check_cancelled()
-        function = functools.partial(node.spec.call, context, **inputs, **hidden_inputs(node, context.hidden))
+        hidden = hidden_inputs(node, context.hidden)
+        function = functools.partial(node.spec.call, context, **nested(node.slots, inputs), **hidden)
         result = await (
             contained(function) if node.spec.is_async else call_plain(self.services, node, function)
         )

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from app.graph.dynamic import nested
 from app.graph.keys import Key
 from app.graph.parse import Node
 from nodes.spec import Library, Slot
@@ -41,7 +42,7 @@ def _file_stamp(node: Node, slot: Slot, library: Library) -> str | None:
 async def _fingerprint(node: Node, library: Library, hidden: Mapping[str, Any], call: Call) -> Any:
     """NaN, which no digest accepts, where the class fails to say."""
     linked = dict.fromkeys(node.links)
-    given = {**linked, **node.constants, **hidden}
+    given = {**nested(node.slots, {**linked, **node.constants}), **hidden}
 
     def ask() -> Any:
         assert node.spec.fingerprint is not None

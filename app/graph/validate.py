@@ -15,6 +15,7 @@ from typing import Any
 from app.graph import complaints as say
 from app.graph.complaints import Complaint, NodeComplaints, PromptRejected
 from app.graph.constants import coerced, complaint_about
+from app.graph.dynamic import nested
 from app.graph.match import types_match
 from app.graph.parse import Graph, Link, Node, Specs, parse
 from nodes.spec import Blocker, Library, Slot
@@ -199,7 +200,8 @@ def _custom_complaints(
     graph: Graph, node: Node, constants: Mapping[str, Any], library: Library
 ) -> Iterable[Complaint]:
     assert node.spec.check is not None
-    given = {name: constants.get(name) for name in (*constants, *node.links) if _checks_itself(node, name)}
+    known = nested(node.slots, {name: constants.get(name) for name in (*constants, *node.links)})
+    given = {name: value for name, value in known.items() if _checks_itself(node, name)}
     extra = {}
     if "input_types" in node.spec.checked_inputs:
         slots = {slot.name: slot for slot in node.slots}
