@@ -57,7 +57,7 @@ class Registry:
         """One class as ComfyUI describes it; a pack's INPUT_TYPES may raise anything here."""
         spec = self._specs[id]
         slots = spec.inputs(library)
-        groups = {slot.group: None for slot in slots}
+        groups = dict.fromkeys(["required", *(slot.group for slot in slots)])
         info: dict[str, Any] = {
             "input": {group: _entries(slots, group) for group in groups},
             "input_order": {group: list(_entries(slots, group)) for group in groups},

@@ -8,10 +8,9 @@ from nodes.types import Image
 from tests.fakes import FakeLibrary
 from tests.pure.graph.boxes import add, quiet, specs
 
-ALWAYS = {
-    "input", "input_order", "is_input_list", "output", "output_is_list", "output_name", "name", "display_name",
-    "description", "python_module", "category", "output_node", "has_intermediate_output",
-}  # fmt: skip
+ALWAYS = set(
+    ["input", "input_order", "is_input_list", "output", "output_is_list", "output_name", "name", "display_name", "description", "python_module", "category", "output_node", "has_intermediate_output"]
+)
 
 
 @pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.id)
@@ -40,11 +39,11 @@ def test_rare_facts_are_said_only_when_they_hold():
     }
 
 
-def test_a_class_without_inputs_has_empty_groups():
+def test_a_class_without_inputs_still_has_required_ones():
     def nothing() -> Image: ...
 
     info = Registry([spec_of(nothing, "Nothing", category="t")]).object_info("Nothing", FakeLibrary())
-    assert (info["input"], info["input_order"]) == ({}, {})
+    assert (info["input"], info["input_order"]) == ({"required": {}}, {"required": []})
 
 
 def test_an_unknown_class_is_not_found():
