@@ -34,8 +34,9 @@ def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
     logging.disable(logging.WARNING)
-    network = load_network(options.model)
-    engine = Engine(lambda: {"bench": options.model}, threads=options.threads)
+    dtype = getattr(torch, options.dtype)
+    network = load_network(options.model, dtype)
+    engine = Engine(lambda: {"bench": options.model}, threads=options.threads, dtype=dtype)
     engine.load("bench")
     contenders: dict[str, Contender] = {
         "generate": lambda prompts, tokens: serial(network, prompts[: options.serial], tokens),
@@ -44,7 +45,7 @@ def main() -> None:
     }
     for contender in contenders.values():
         contender(make_prompts(2, 16, 0), 2)
-    print(f"{options.model.name}, {options.threads} threads, {options.tokens} tokens each, float32")
+    print(f"{options.model.name}, {options.threads} threads, {options.tokens} tokens each, {options.dtype}")
     print(f"{'requests':>8} {'generate':>9} {'generate_batch':>14} {'treadle':>8}   treadle is")
     for count in options.requests:
         print(measure(contenders, count, options), flush=True)
@@ -100,12 +101,12 @@ def make_prompts(count: int, longest: int, seed: int) -> Prompts:
     return [[choose.randint(100, 20_000) for _ in range(length)] for length in lengths]
 
 
-def load_network(path: Path) -> Any:
+def load_network(path: Path, dtype: torch.dtype) -> Any:
     file: dict[str, Any] = {}
     if path.is_file():
         file = {"gguf_file": path.name, "quantization_config": GgufConfig(dequantize=True)}
     folder = path.parent if path.is_file() else path
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **file).eval()
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **file).eval()
 
 
 def settings(tokens: int) -> GenerationConfig:

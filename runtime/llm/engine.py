@@ -33,7 +33,8 @@ class Engine:
     """Implements `runtime.llm.api.LanguageRuntime`.
 
     `models` is asked anew for each request, so files may come and go. `num_pages` None means what memory
-    allows, and `on_forward` is told the number of rows of each forward.
+    allows, `dtype` None means float32 on a CPU and bfloat16 elsewhere, and `on_forward` is told the number of
+    rows of each forward.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Engine:
         models: Callable[[], Mapping[str, Path]],
         *,
         device: str = "cpu",
+        dtype: torch.dtype | None = None,
         page_size: int = 16,
         num_pages: int | None = None,
         max_batch_tokens: int | None = None,
@@ -50,6 +52,7 @@ class Engine:
     ) -> None:
         self._models = models
         self._device = torch.device(device)
+        self._dtype = dtype or (torch.float32 if self._device.type == "cpu" else torch.bfloat16)
         self._page_size = page_size
         self._num_pages = num_pages
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
@@ -227,10 +230,9 @@ class Engine:
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise MissingFile(f"there is no language model called {name}; there are: {there}")
-        dtype = torch.float32 if self._device.type == "cpu" else torch.bfloat16
         with gguf_header.read_once():
             codec = text.load(known[name])
-            loaded = model.load(known[name], self._device, dtype)
+            loaded = model.load(known[name], self._device, self._dtype)
         lane = Lane(
             loaded,
             codec,

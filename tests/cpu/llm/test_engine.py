@@ -260,3 +260,9 @@ def test_models_are_asked_anew_and_a_failed_load_is_tried_again(start: Start, ti
     known["tiny"] = tiny
     engine.load("tiny")
     assert engine.submit(complete("a")).wait(20).text
+
+
+def test_half_precision_is_served_too(start: Start) -> None:
+    engine = start(dtype=torch.bfloat16)
+    handles = [engine.submit(complete(str(number), (number + 5, 9), max_tokens=8)) for number in range(5)]
+    assert [len(handle.wait(20).token_ids) for handle in handles] == [8] * 5
