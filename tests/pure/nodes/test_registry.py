@@ -8,9 +8,21 @@ from nodes.types import Image
 from tests.fakes import FakeLibrary
 from tests.pure.graph.boxes import add, quiet, specs
 
-ALWAYS = set(
-    ["input", "input_order", "is_input_list", "output", "output_is_list", "output_name", "name", "display_name", "description", "python_module", "category", "output_node", "has_intermediate_output"]
-)
+ALWAYS = {
+    "input",
+    "input_order",
+    "is_input_list",
+    "output",
+    "output_is_list",
+    "output_name",
+    "name",
+    "display_name",
+    "description",
+    "python_module",
+    "category",
+    "output_node",
+    "has_intermediate_output",
+}
 
 
 @pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.id)
