@@ -6,21 +6,23 @@ Only the device's thread loads; the `inspect_*` functions read headers and may b
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
 import psutil
 import torch
 
-from runtime.diffusion.api import ControlRef, ModelRef, TextEncoderRef, VaeRef
+from runtime.diffusion.api import ControlRef, LoraPatch, ModelRef, TextEncoderRef, VaeRef
 from runtime.diffusion.control import load_control_net
 from runtime.diffusion.families.architecture import LoadContext
 from runtime.diffusion.families.base import Autoencoder, Family, LatentFormat, Network, TextEncoder
 from runtime.diffusion.families.catalog import ARCHITECTURES
+from runtime.diffusion.families.clip import encoders_by_role
 from runtime.diffusion.latents import fit_rgb
-from runtime.diffusion.parts import autoencoder_part
+from runtime.diffusion.parts import Part, autoencoder_part, network_part
 from runtime.diffusion.recognise import (
     inspect_checkpoint,
     inspect_clip,
@@ -77,16 +79,21 @@ class Loader:
         return self._latent_formats[key]
 
     def network(self, ref: ModelRef) -> Network:
-        weights = replace(ref, sampling=None, loras=tuple(lora for lora in ref.loras if lora.strength != 0))
-        return self._load(weights, lambda: self.family(ref).load_network(weights), weights.weights)
+        weights = replace(ref, sampling=None, loras=_effective(ref.loras))
+        return self._load(
+            weights, lambda: self.family(ref).load_network(weights), lambda: [network_part(ref.weights)]
+        )
 
     def text_encoder(self, ref: TextEncoderRef) -> TextEncoder:
-        weights = replace(ref, loras=tuple(lora for lora in ref.loras if lora.strength != 0))
-        return self._load(weights, lambda: self.family(ref).load_text_encoder(weights), *weights.weights)
+        weights = replace(ref, loras=_effective(ref.loras))
+        return self._load(
+            weights, lambda: self.family(ref).load_text_encoder(weights), lambda: _encoders(ref)
+        )
 
     def autoencoder(self, ref: VaeRef) -> Autoencoder:
         context = self._context
-        return self._load(ref, lambda: load_autoencoder(ref, context.dtype, context.device), ref.weights)
+        load = partial(load_autoencoder, ref, context.dtype, context.device)
+        return self._load(ref, load, lambda: [autoencoder_part(ref.weights)])
 
     def unload(self) -> None:
         """Forget all weights; what somebody still holds lives on until it is let go."""
@@ -100,19 +107,21 @@ class Loader:
 
     def _control_net(self, ref: ControlRef) -> torch.nn.Module:
         context = self._context
-        return self._load(ref, lambda: load_control_net(ref, context.dtype, context.device), ref.weights)
+        load = partial(load_control_net, ref, context.dtype, context.device)
+        return self._load(ref, load, lambda: [Part(ref.weights)])
 
-    def _load(self, key: Hashable, load: Callable[[], T], *paths: Path) -> T:
+    def _load(self, key: Hashable, load: Callable[[], T], parts: Callable[[], Sequence[Part | None]]) -> T:
         if key in self._resident:
             self._resident.move_to_end(key)
             return cast(T, self._resident[key][0])
-        self._make_room(sum(_bytes_on_disk(path) for path in paths))
+        found = [part for part in parts() if part is not None]
+        self._make_room(sum(part.size_bytes(self._context.dtype.itemsize) for part in found))
         try:
             loaded = load()
         except (RuntimeFault, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:  # the libraries raise what they like about a damaged file
-            names = ", ".join(path.name for path in paths)
+            names = ", ".join(str(part.path) for part in found)
             raise Unsupported(f"could not load {names}: {type(error).__name__}: {error}") from error
         self._resident[key] = (loaded, _size_bytes(loaded))
         self._make_room(0, keep=key)
@@ -142,9 +151,14 @@ def _size_bytes(loaded: object) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _bytes_on_disk(path: Path) -> int:
-    files = path.rglob("*.safetensors") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
+def _effective(loras: tuple[LoraPatch, ...]) -> tuple[LoraPatch, ...]:
+    """Strength 0 is no LoRA, not a copy of the weights."""
+    return tuple(lora for lora in loras if lora.strength != 0)
+
+
+def _encoders(ref: TextEncoderRef) -> list[Part]:
+    roles = next(each.encoders for each in ARCHITECTURES if each.name == ref.family)
+    return [encoder.part for encoder in encoders_by_role(ref, roles).values()]
 
 
 def _memory_bytes(device: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,12 @@ class Part:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return under(read_shapes(self.path), self.prefix)
+
+    def size_bytes(self, bytes_per_number: int) -> int:
+        """About what the part takes when it is loaded, without loading it."""
+        if self.is_folder:
+            return sum(file.stat().st_size for file in self.path.glob("*.safetensors"))
+        return sum(math.prod(shape) for shape in self.shapes().values()) * bytes_per_number
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return read_tensors(self.path, self.prefix)
