@@ -29,8 +29,6 @@ from runtime.diffusion.start import (
 )
 from runtime.platform.errors import Unsupported
 
-NEARLY_FULL_PERCENT = 1e-4
-
 Rows = Generator[list[DenoiseRow], "list[torch.Tensor]", Sampled]
 OnStep = Callable[[int, int, torch.Tensor], None]
 
@@ -70,7 +68,7 @@ def sample(request: SampleRequest, model: LoadedModel, device: str, on_step: OnS
             sigmas=sigmas,
             noise=RequestNoise(request.seed, latent, sigmas),
             is_flow=model.schedule.is_flow,
-            nearly_full=model.schedule.percent_to_sigma(NEARLY_FULL_PERCENT),
+            sigma_at=model.schedule.percent_to_sigma,
         )
     )
     if request.noise_mask is not None:

@@ -1,11 +1,11 @@
 """The samplers by name. A name that is not implemented is not offered."""
 
-from runtime.diffusion.samplers import dpm, dpmpp, euler, exponential, multistep, sde, unipc
+from runtime.diffusion.samplers import dpm, dpmpp, euler, exponential, multistep, sa, sde, unipc
 from runtime.diffusion.samplers.base import Answer, Sampler, SamplerNoise, Sampling, Walk, Wish, samplers
 
 __all__ = ["NAMES", "Answer", "Sampler", "SamplerNoise", "Sampling", "Walk", "Wish", "samplers"]
 
-_FILES = (dpm, dpmpp, euler, exponential, multistep, sde, unipc)
+_FILES = (dpm, dpmpp, euler, exponential, multistep, sa, sde, unipc)
 
 # the order in which ComfyUI lists them, which decides what menus show first
 _ORDER = [

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ALMOST_NOTHING = 1e-4
+
 
 class Wish(NamedTuple):
     """A clean estimate is wanted of `x` at level `sigma`; `step` is the step of the walk that needs it."""
@@ -46,14 +48,14 @@ class SamplerNoise(Protocol):
 class Walk:
     """Where a sampler begins, the levels it visits, and its source of noise.
 
-    `nearly_full` stands in for a flow model's level 1 where a sampler needs a finite signal-to-noise ratio.
+    `sigma_at` gives the level that lies a part (0..1) of the way from noise to image.
     """
 
     x: torch.Tensor
     sigmas: tuple[float, ...]
     noise: SamplerNoise
     is_flow: bool
-    nearly_full: float
+    sigma_at: Callable[[float], float]
 
 
 Sampling = Generator[Wish, Answer, "torch.Tensor"]
@@ -135,10 +137,18 @@ def with_ratio_levels(
     def run(walk: Walk) -> Generator[Wish, T, torch.Tensor]:
         if not walk.is_flow:
             return (yield from sampler(walk))
-        sigmas = [min(sigma, walk.nearly_full) if sigma >= 1 else sigma for sigma in walk.sigmas]
-        ratios = tuple(sigma / (1 - sigma) for sigma in sigmas)
-        noise = _RatioNoise(walk.noise)
-        inner = sampler(Walk(walk.x / (1 - sigmas[0]), ratios, noise, False, walk.nearly_full))
+        # pure noise has no finite ratio; the level that stands in for it is as good as pure
+        finite = walk.sigma_at(ALMOST_NOTHING)
+        sigmas = [finite if sigma >= 1 else sigma for sigma in walk.sigmas]
+        inner = sampler(
+            Walk(
+                x=walk.x / (1 - sigmas[0]),
+                sigmas=tuple(_ratio(sigma) for sigma in sigmas),
+                noise=_RatioNoise(walk.noise),
+                is_flow=False,
+                sigma_at=lambda part: _ratio(min(walk.sigma_at(part), finite)),
+            )
+        )
         try:
             wish = next(inner)
             while True:
@@ -152,6 +162,10 @@ def with_ratio_levels(
             inner.close()
 
     return run
+
+
+def _ratio(sigma: float) -> float:
+    return sigma / (1 - sigma)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

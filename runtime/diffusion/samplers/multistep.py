@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 import torch
 
 from runtime.diffusion.samplers.base import PlainSampling, SplitSampling, Walk, Wish, plain, split
+from runtime.diffusion.samplers.quadrature import integral, lagrange
 
 # the four-step formulas for equal steps; the present slope first
 _EQUAL_STEP_WEIGHTS = (
@@ -17,18 +18,6 @@ _EQUAL_STEP_WEIGHTS = (
     (3 / 2, -1 / 2),
     (23 / 12, -16 / 12, 5 / 12),
     (55 / 24, -59 / 24, 37 / 24, -9 / 24),
-)
-
-# nodes and weights of Gauss-Legendre quadrature on -1..1
-_GAUSS = (
-    (-0.9602898564975363, 0.10122853629037626),
-    (-0.7966664774136267, 0.22238103445337448),
-    (-0.5255324099163290, 0.31370664587788727),
-    (-0.1834346424956498, 0.36268378337836198),
-    (0.1834346424956498, 0.36268378337836198),
-    (0.5255324099163290, 0.31370664587788727),
-    (0.7966664774136267, 0.22238103445337448),
-    (0.9602898564975363, 0.10122853629037626),
 )
 
 
@@ -45,7 +34,7 @@ def lms(walk: Walk) -> PlainSampling:
             continue
         places = [walk.sigmas[step - back] for back in range(len(slopes))]
         weights = [
-            _integral(partial(_lagrange, places, place), sigma, sigma_next) for place in range(len(places))
+            integral(partial(lagrange, places, place), sigma, sigma_next) for place in range(len(places))
         ]
         x = x + _combined(weights, slopes)
     return x
@@ -121,26 +110,11 @@ def _combined(weights: Sequence[float], slopes: Sequence[torch.Tensor]) -> torch
     return total
 
 
-def _lagrange(places: Sequence[float], which: int, at: float) -> float:
-    """The polynomial that is 1 at one of the places and 0 at the others."""
-    value = 1.0
-    for other, place in enumerate(places):
-        if other != which:
-            value *= (at - place) / (places[which] - place)
-    return value
-
-
-def _integral(value: Callable[[float], float], start: float, end: float) -> float:
-    """Eight-point Gauss-Legendre quadrature: exact for the polynomials above."""
-    half, middle = (end - start) / 2, (end + start) / 2
-    return half * sum(weight * value(middle + half * node) for node, weight in _GAUSS)
-
-
 def _deis_weights(clock: _PreservingClock, places: Sequence[float], end: float) -> list[float]:
     def integrand(place: int, time: float) -> float:
-        return _lagrange(places, place, time) * clock.speed(time)
+        return lagrange(places, place, time) * clock.speed(time)
 
-    return [_integral(partial(integrand, place), places[0], end) for place in range(len(places))]
+    return [integral(partial(integrand, place), places[0], end) for place in range(len(places))]
 
 
 class _PreservingClock:

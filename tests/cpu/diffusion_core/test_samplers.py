@@ -12,9 +12,11 @@ import torch
 from runtime.diffusion.noise import RequestNoise
 from runtime.diffusion.samplers import NAMES, Answer, Walk, samplers
 from runtime.diffusion.samplers.base import Sampling
+from runtime.diffusion.sigmas import NoiseSchedule
 
 # diffusers' schedulers still turn tensors into arrays the old way
 IGNORES_OLD_NUMPY = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+DISCRETE, FLOW = NoiseSchedule.discrete(), NoiseSchedule.flow(3.0)
 MEAN, SPREAD = 0.7, 0.5
 
 # those that look back begin with one step of first order, which holds the whole walk to order two
@@ -27,6 +29,7 @@ STOCHASTIC = [
     "euler_ancestral", "dpm_2_ancestral", "dpmpp_2s_ancestral", "dpmpp_sde", "dpmpp_sde_gpu", "dpmpp_2m_sde",
     "dpmpp_2m_sde_gpu", "dpmpp_2m_sde_heun", "dpmpp_2m_sde_heun_gpu", "dpmpp_3m_sde", "dpmpp_3m_sde_gpu",
     "ddpm", "exp_heun_2_x0_sde", "res_multistep_ancestral", "er_sde", "seeds_2", "seeds_3",
+    "sa_solver", "sa_solver_pece",
 ]  # fmt: skip
 ALONG_UNGUIDED = {
     "euler_cfg_pp": "euler", "euler_ancestral_cfg_pp": "euler_ancestral", "dpmpp_2m_cfg_pp": "dpmpp_2m",
@@ -69,7 +72,8 @@ def drive(sampling: Sampling, is_flow: bool) -> tuple[torch.Tensor, int]:
 
 def run(name: str, x: torch.Tensor, sigmas: list[float], is_flow: bool, seed: int = 0) -> torch.Tensor:
     noise = RequestNoise(seed, x, sigmas)
-    walk = Walk(x, tuple(sigmas), noise, is_flow, nearly_full=0.9998)
+    schedule = FLOW if is_flow else DISCRETE
+    walk = Walk(x, tuple(sigmas), noise, is_flow, sigma_at=schedule.percent_to_sigma)
     return drive(samplers[name].start(walk), is_flow)[0]
 
 
@@ -94,6 +98,17 @@ def test_a_deterministic_sampler_converges_with_its_order(name: str, is_flow: bo
         answer = run(name, x, levels(start, end, steps, even=even), is_flow)
         errors.append(float((answer - exact(x, start, end, is_flow)).abs().max()))
     assert math.log2(errors[0] / errors[1]) > ORDERS[name] - 0.3, errors
+
+
+@pytest.mark.parametrize("name", ["sa_solver", "sa_solver_pece"])
+def test_sa_solver_is_deterministic_near_the_picture_and_converges(name: str) -> None:
+    x = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    errors = []
+    for steps in (24, 48):
+        one, other = (run(name, x, levels(0.4, 0.02, steps), False, seed=seed) for seed in (1, 2))
+        assert torch.equal(one, other)
+        errors.append(float((one - exact(x, 0.4, 0.02, False)).abs().max()))
+    assert math.log2(errors[0] / errors[1]) > 2.5, errors
 
 
 @pytest.mark.parametrize("is_flow", [False, True])
@@ -152,7 +167,7 @@ def test_one_step_is_enough_to_end(name: str, is_flow: bool) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_closing_a_sampler_closes_what_is_inside(name: str) -> None:
     x = torch.ones(3)
-    walk = Walk(x, (2.0, 1.0, 0.0), RequestNoise(0, x, (2.0, 1.0)), False, 0.9998)
+    walk = Walk(x, (2.0, 1.0, 0.0), RequestNoise(0, x, (2.0, 1.0)), False, DISCRETE.percent_to_sigma)
     sampling = samplers[name].start(walk)
     next(sampling)
     sampling.close()
@@ -178,7 +193,9 @@ def positions(
 ) -> list[float]:
     """Where a sampler asks, from x = 1, for a denoiser that does not come from data."""
     x = torch.ones(1, dtype=torch.float64)
-    sampling = samplers[name].start(Walk(x, tuple(sigmas), RequestNoise(0, x, sigmas), False, 0.9998))
+    sampling = samplers[name].start(
+        Walk(x, tuple(sigmas), RequestNoise(0, x, sigmas), False, DISCRETE.percent_to_sigma)
+    )
     asked = []
     try:
         wish = next(sampling)
