@@ -62,6 +62,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="the median of so many is printed (2)")
     parser.add_argument("--serial", type=int, default=3, help="requests that generate answers, one by one")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument(
         "--model", type=Path, help="a GGUF file or a folder; the packaged SmolLM2 if not given"
     )

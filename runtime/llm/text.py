@@ -34,9 +34,10 @@ class Codec:
 
     def prompt_ids(self, request: Request) -> list[int]:
         if isinstance(request, ChatRequest):
-            return self._encode(self._chat_text(request.messages), special=False)
+            return self._chat_ids(request.messages)
         if isinstance(request.prompt, str):
-            return self._encode(request.prompt, special=True)
+            ids: list[int] = self.backend.encode(request.prompt).ids
+            return ids
         strange = [token for token in request.prompt if not 0 <= token < self.vocabulary_size]
         if strange:
             raise Unsupported(
@@ -44,11 +45,8 @@ class Codec:
             )
         return list(request.prompt)
 
-    def _encode(self, text: str, *, special: bool) -> list[int]:
-        ids: list[int] = self.backend.encode(text, add_special_tokens=special).ids
-        return ids
-
-    def _chat_text(self, messages: Sequence[Message]) -> str:
+    def _chat_ids(self, messages: Sequence[Message]) -> list[int]:
+        """What a message says is text: control tokens that it spells out open and close nothing."""
         if not messages:
             raise Unsupported("a chat needs at least one message")
         if not self.tokenizer.chat_template:
@@ -57,12 +55,12 @@ class Codec:
             )
         conversation = [{"role": each.role, "content": each.content} for each in messages]
         try:
-            text: str = self.tokenizer.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=True
+            ids: list[int] = self.tokenizer.apply_chat_template(
+                conversation, add_generation_prompt=True, return_dict=False, sanitize_control_tokens=True
             )
         except TemplateError as error:
             raise Unsupported(f"the chat template of {self.name} refuses these messages: {error}") from error
-        return text
+        return ids
 
 
 def load(path: Path) -> Codec:
