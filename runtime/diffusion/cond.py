@@ -5,6 +5,7 @@ It knows levels and the latent's size; it knows no network and no guidance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,18 @@ class Box:
     left: int
     height: int
     width: int
+
+    @property
+    def cells(self) -> int:
+        return self.height * self.width
+
+    def contains(self, other: Box) -> bool:
+        return (
+            self.top <= other.top
+            and self.left <= other.left
+            and self.top + self.height >= other.top + other.height
+            and self.left + self.width >= other.left + other.width
+        )
 
     def of(self, latent: torch.Tensor) -> torch.Tensor:
         return latent[..., self.top : self.top + self.height, self.left : self.left + self.width]
@@ -100,6 +113,29 @@ class Surroundings:
     def levels(self, start_percent: float, end_percent: float) -> Levels:
         of = self.schedule.percent_to_sigma
         return Levels(of(start_percent), of(end_percent))
+
+
+def with_areas_of(own: tuple[Region, ...], others: Sequence[Region]) -> tuple[Region, ...]:
+    """One side of the guidance, asked also within each area that the other side has and it has not.
+
+    There it says what its own closest area around says, as strongly as the other side does.
+    """
+    added: list[Region] = []
+    for other in others:
+        closest = _closest((*own, *added), other.box) if other.box is not None else None
+        if closest is None or closest.box == other.box:
+            continue
+        conds = tuple(
+            replace(cond, concat=there.concat) for cond, there in zip(closest.conds, other.conds, strict=True)
+        )
+        added.append(replace(other, conds=conds))
+    return (*own, *added)
+
+
+def _closest(candidates: Sequence[Region], box: Box) -> Region | None:
+    """The smallest region around a box; one without a box is around everything."""
+    around = [region for region in candidates if region.box is None or region.box.contains(box)]
+    return min(around, key=lambda region: region.box.cells if region.box else math.inf, default=None)
 
 
 def regions(conditioning: Conditioning, around: Surroundings) -> tuple[Region, ...]:

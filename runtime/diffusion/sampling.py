@@ -12,7 +12,7 @@ import torch
 
 from runtime.diffusion.api import Sampled, SampleRequest
 from runtime.diffusion.batch import DenoiseRow
-from runtime.diffusion.cond import Surroundings, regions
+from runtime.diffusion.cond import Surroundings, regions, with_areas_of
 from runtime.diffusion.families.base import LatentFormat, Network, Prediction
 from runtime.diffusion.guidance import Guided, Repaint, Sides, guided, inpainted, watched
 from runtime.diffusion.noise import RequestNoise
@@ -76,7 +76,8 @@ def sample(request: SampleRequest, model: LoadedModel, device: str, on_step: OnS
         mask = fitted_mask(request.noise_mask, latent)
         sampling = inpainted(sampling, Repaint(mask, latent, lambda sigma: noising.at(latent, fresh, sigma)))
     around = Surroundings(latent, model.latent_format, model.schedule, model.network.dtype)
-    sides = Sides(regions(request.positive, around), regions(request.negative, around), request.cfg)
+    positive, negative = regions(request.positive, around), regions(request.negative, around)
+    sides = Sides(with_areas_of(positive, negative), with_areas_of(negative, positive), request.cfg)
     course = guided(watched(sampling, watch), sides, keeps_unguided=sampler.needs_unguided)
     x = yield from _as_rows(course, model, request.id if request.deterministic else None)
     x = model.latent_format.from_network(noising.end(x, sigmas))

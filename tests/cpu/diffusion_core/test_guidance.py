@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from runtime.diffusion.api import Conditioning, Control, ControlRef
-from runtime.diffusion.cond import Box, Surroundings, regions
+from runtime.diffusion.cond import Box, Surroundings, regions, with_areas_of
 from runtime.diffusion.families.base import LatentFormat
 from runtime.diffusion.guidance import Eval, Repaint, Sides, guided, inpainted
 from runtime.diffusion.preview import PreviewClock, latent_to_rgb
@@ -138,6 +138,18 @@ def test_areas_follow_the_models_cell_size() -> None:
 def test_an_area_outside_of_the_picture_is_refused() -> None:
     with pytest.raises(Unsupported, match="outside"):
         regions([says(1, area=(8, 8, 99, 0))], around())
+
+
+def test_an_area_of_one_side_is_asked_of_the_other_too() -> None:
+    place = around()
+    whole, half, corner = says(1), says(2, area=(16, 12, 0, 0)), says(7, area=(8, 8, 0, 0), strength=2.0)
+    positive, negative = regions([corner], place), regions([whole, half], place)
+    matched = with_areas_of(negative, positive)
+    assert [region.box for region in matched] == [None, Box(0, 0, 16, 12), Box(0, 0, 8, 8)]
+    assert float(matched[-1].conds[0].tokens) == 2
+    assert matched[-1].weight is positive[0].weight
+    assert with_areas_of(matched, positive) == matched
+    assert with_areas_of((), positive) == ()
 
 
 def test_each_image_of_a_batch_takes_its_own_row() -> None:
