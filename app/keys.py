@@ -6,6 +6,7 @@ from aiohttp import web
 
 from app.bus import Bus
 from app.config import Config
+from app.database import Database
 from app.files import Files
 from app.history import History
 from app.jobs import Jobs
@@ -17,6 +18,7 @@ CONFIG = web.AppKey("config", Config)
 FILES = web.AppKey("files", Files)
 USERS = web.AppKey("users", Users)
 BUS = web.AppKey("bus", Bus)
+DATABASE = web.AppKey("database", Database)
 HISTORY = web.AppKey("history", History)
 STARTUP = web.AppKey("startup", Startup)
 JOBS = web.AppKey("jobs", Jobs)

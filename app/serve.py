@@ -13,7 +13,7 @@ import webbrowser
 
 from aiohttp import web
 
-from app.config import Config
+from app.config import BadConfig, Config
 from app.errors import Unavailable
 from app.keys import STARTUP
 from app.server import build_app
@@ -22,14 +22,9 @@ log = logging.getLogger(__name__)
 
 
 def run_server(config: Config) -> int:
-    """The exit status: 1 when the port is taken or, for a quick test, when loading failed."""
+    """The exit status: 1 when a quick test finds that loading fails. Raises `BadConfig`."""
     try:
         return asyncio.run(_serve(config))
-    except OSError as error:
-        log.error(
-            "cannot listen on %s port %d: %s", ", ".join(config.listen), config.port, error.strerror or error
-        )
-        return 1
     except KeyboardInterrupt:
         return 0
 
@@ -37,7 +32,10 @@ def run_server(config: Config) -> int:
 async def _serve(config: Config) -> int:
     app = build_app(config)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2)
-    await runner.setup()
+    try:
+        await runner.setup()
+    except OSError as error:
+        raise BadConfig(f"the directories cannot be prepared: {error}") from None
     try:
         log.info("Starting server\n")
         bound = await _listen(runner, config)
@@ -62,12 +60,13 @@ async def _listen(runner: web.AppRunner, config: Config) -> list[str]:
         try:
             await site.start()
         except OSError as error:
-            failures.append(error)
-            log.warning("not listening on %s: %s", address, error.strerror or error)
+            failures.append(f"{address}: {error.strerror or error}")
         else:
             bound.append(address)
     if not bound:
-        raise failures[0]
+        raise BadConfig(f"port {config.port} is not free: {failures[0]}; choose another with --port")
+    for failure in failures:
+        log.warning("not listening on %s", failure)
     return bound
 
 

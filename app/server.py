@@ -27,11 +27,12 @@ from app.api import (
 )
 from app.bus import Bus
 from app.config import Config
+from app.database import Database
 from app.files import Files
 from app.folders import ModelFolders
 from app.history import History
 from app.jobs import Jobs
-from app.keys import BUS, CONFIG, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
+from app.keys import BUS, CONFIG, DATABASE, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
 from app.metrics import Metrics
 from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
 from app.queue import JobQueue
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 Loader = Callable[[Config, Files, Metrics], Studio]
 
 _RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, templates, userdata, users)
-_DATABASE = "treadle.sqlite"
+_DATABASE_FILE = "treadle.sqlite"
 
 
 def build_studio(config: Config, files: Files, metrics: Metrics) -> Studio:
@@ -57,13 +58,14 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     metrics = Metrics(queue_length=lambda: waiting.remaining)
     files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
     startup = Startup(lambda: metrics.watched(loader(config, files, metrics)))
-    bus, past = Bus(), History(config.directories.user / _DATABASE)
+    database = Database(config.directories.user / _DATABASE_FILE)
+    bus, past = Bus(), History(database)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
-    app[BUS], app[HISTORY] = bus, past
+    app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
     app[USERS] = Users(config.directories.user, config.multi_user)
     app[JOBS] = Jobs(config, waiting, files, bus, past, startup, metrics)
     app[ws.OPEN_SOCKETS] = set()
-    app.cleanup_ctx.extend([_directories, _history, _work])
+    app.cleanup_ctx.extend([_directories, _database, _work])
     app.on_shutdown.append(ws.close_all)
     _add_routes(app)
     return app
@@ -77,10 +79,10 @@ async def _directories(app: web.Application) -> AsyncIterator[None]:
     await asyncio.to_thread(shutil.rmtree, files.directories.temp, ignore_errors=True)
 
 
-async def _history(app: web.Application) -> AsyncIterator[None]:
-    await app[HISTORY].open()
+async def _database(app: web.Application) -> AsyncIterator[None]:
+    await app[DATABASE].open()
     yield
-    await app[HISTORY].close()
+    await app[DATABASE].close()
 
 
 async def _work(app: web.Application) -> AsyncIterator[None]:

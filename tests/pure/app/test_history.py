@@ -1,12 +1,12 @@
 import json
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.history import MIGRATIONS, History, HistoryRow
+from app.database import Database
+from app.history import History, HistoryRow
 
 
 def row(prompt_id: str, status: str = "completed", **item: Any) -> HistoryRow:
@@ -15,10 +15,10 @@ def row(prompt_id: str, status: str = "completed", **item: Any) -> HistoryRow:
 
 @pytest.fixture
 async def history(tmp_path: Path) -> AsyncIterator[History]:
-    opened = History(tmp_path / "user" / "treadle.sqlite", keep=100)
-    await opened.open()
-    yield opened
-    await opened.close()
+    database = Database(tmp_path / "user" / "treadle.sqlite")
+    await database.open()
+    yield History(database, keep=100)
+    await database.close()
 
 
 async def test_items_come_back_in_completion_order(history: History) -> None:
@@ -67,26 +67,3 @@ async def test_only_the_newest_are_kept(history: History) -> None:
         await history.add(row(str(number)))
     kept = list(json.loads(await history.newest()))
     assert (len(kept), kept[0], kept[-1]) == (100, "5", "104")
-
-
-async def test_history_survives_the_process(tmp_path: Path) -> None:
-    path = tmp_path / "treadle.sqlite"
-    first = History(path)
-    await first.open()
-    await first.add(row("a"))
-    await first.close()
-    second = History(path)
-    await second.open()
-    assert await second.item("a") == {"id": "a"}
-    await second.close()
-
-
-async def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "treadle.sqlite"
-    database = sqlite3.connect(path)
-    database.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    database.close()
-    history = History(path)
-    with pytest.raises(RuntimeError, match="newer Treadle"):
-        await history.open()
-    await history.close()
