@@ -42,6 +42,10 @@ class ResultCache:
         self.used_bytes += size
         self._shrink()
 
+    def forget(self, key: str) -> None:
+        """Drops a result that is no longer what its key says, pinned or not."""
+        self._remove(key)
+
     def pin(self, key: str) -> None:
         """Keeps the entry, now or once it is put, until the same number of unpins."""
         self._pins[key] += 1

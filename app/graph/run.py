@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,13 @@ from app.graph.plan import Finished, NodeCall, Plan
 from app.graph.report import Outcome, Report, name_of
 from app.graph.services import Services
 from app.graph.stamps import stamps_of
+from app.graph.untouched import holds_any, seen
 from app.graph.values import Entry, blocked, blocker_in
 from app.queue import Job
 from nodes.context import JobInterrupted, current_context
 from nodes.spec import Blocker, NodeResult
+
+log = logging.getLogger(__name__)
 
 
 class DependencyCycle(Exception):
@@ -173,9 +177,22 @@ class _JobRun:
         return names
 
     async def _invoked(self, call: NodeCall, context: JobNodeContext) -> list[NodeResult]:
+        before = seen(call.invocations)
         if call.node.spec.is_async:
-            return await together([self._one_result(call, context, inputs) for inputs in call.invocations])
-        return [await self._one_result(call, context, inputs) for inputs in call.invocations]
+            results = await together([self._one_result(call, context, one) for one in call.invocations])
+        else:
+            results = [await self._one_result(call, context, one) for one in call.invocations]
+        if changed := before.changed():
+            self._forget_changed(call.node, changed)
+        return results
+
+    def _forget_changed(self, node: Node, changed: list[Any]) -> None:
+        """The cache must not hand out what a node has overwritten; who has it already sees the change."""
+        log.warning("%s (node %s) changes its inputs in place; it should copy them", node.spec.id, node.id)
+        for id, key in self.keys.items():
+            entry = self.plan.entry(id)
+            if key is not None and entry is not None and holds_any(entry.outputs, changed):
+                self.services.cache.forget(key)
 
     async def _one_result(
         self, call: NodeCall, context: JobNodeContext, inputs: Mapping[str, Any]

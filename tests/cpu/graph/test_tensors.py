@@ -15,6 +15,7 @@ from app.events import ExecutionError, NodePreview
 from app.graph.cache import ResultCache, size_bytes
 from app.graph.preview import encoded, picture_of
 from app.graph.run import run_job
+from app.graph.untouched import seen
 from nodes.declare import spec_of
 from nodes.registry import Registry
 from nodes.spec import NodeResult, NodeSpec
@@ -31,6 +32,18 @@ def brightness(*, image: Image) -> NodeResult:
     return NodeResult(ui={"mean": [float(image.mean())]})
 
 
+def halved(*, image: Image, unused: int = 0) -> Image:
+    return image.mul_(0.5)
+
+
+def white(*, side: int = 4) -> Image:
+    return torch.ones(1, side, side, 3)
+
+
+def same(*, image: Image) -> Image:
+    return image
+
+
 def mismatched(*, image: Image) -> Image:
     return image @ torch.zeros(7, 7)
 
@@ -39,6 +52,9 @@ def classes() -> list[NodeSpec]:
     return [
         spec_of(blank, "Blank", category="t"),
         spec_of(brightness, "Brightness", category="t", is_output=True),
+        spec_of(halved, "Halved", category="t"),
+        spec_of(white, "White", category="t"),
+        spec_of(same, "Same", category="t"),
         spec_of(mismatched, "Mismatched", category="t"),
         spec_of(sample, "Sample", category="t"),
         spec_of(show, "Show", category="t", is_output=True),
@@ -125,3 +141,27 @@ async def test_the_built_in_nodes_run_through_the_graph(tmp_path: Path):
     with Pictures.open(tmp_path / images[0]["filename"]) as picture:
         assert picture.size == (8, 6)
         assert picture.getpixel((0, 0)) == (255, 255, 0)
+
+
+async def test_what_a_node_overwrites_is_not_handed_out_again(here: World, caplog):
+    async def mean(unused: int) -> list[float]:
+        prompt = {
+            "1": box("White", side=4),
+            "2": box("Same", image=["1", 0]),
+            "3": box("Halved", image=["2", 0], unused=unused),
+            "4": box("Brightness", image=["3", 0]),
+        }
+        return (await run_job(here.job(prompt), here.services)).outputs["4"]["mean"]
+
+    assert [await mean(1), await mean(2), await mean(3)] == [[0.5], [0.5], [0.5]]
+    assert "Halved (node 3) changes its inputs in place" in caplog.text
+
+
+def test_a_tensor_without_a_counter_is_left_alone():
+    with torch.inference_mode():
+        tensor = torch.ones(2)
+    before = seen([tensor, {"a": torch.ones(1)}])
+    assert len(before.counts) == 1
+    loop: list = [torch.ones(1)]
+    loop.append(loop)
+    assert len(seen(loop).counts) == 1
