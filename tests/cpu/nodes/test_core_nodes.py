@@ -11,7 +11,7 @@ import pytest
 from nodes.registry import Registry
 from nodes.spec import NodeSpec, Slot
 from runtime.diffusion.samplers import NAMES as SAMPLERS
-from runtime.diffusion.sigmas import schedulers
+from runtime.diffusion.sigmas import spacings
 
 FACTS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("core_nodes.json").read_text())
 GROUPS = ("required", "optional")
@@ -80,4 +80,4 @@ def test_defaults_of_a_core_node_have_the_type_of_the_input(id: str, registry: R
 def test_what_a_sampler_node_offers_is_what_the_runtime_serves(id: str, registry: Registry) -> None:
     offered = {slot.name: slot.choices for slot in registry[id].inputs(NoFiles())}
     assert list(offered["sampler_name"] or ()) == list(SAMPLERS)
-    assert list(offered["scheduler"] or ()) == list(schedulers)
+    assert list(offered["scheduler"] or ()) == list(spacings)
