@@ -91,8 +91,8 @@ class Engine:
     """Implements `DiffusionRuntime`.
 
     `on_forward` hears the number of rows of each denoising forward, on the engine's thread. `loader` is for
-    those who bring weights of their own; by default one is made for `device` and `dtype`, which is float32 on a
-    CPU and bfloat16 elsewhere.
+    those who bring weights of their own; by default one is made for `device` and `dtype`, which is float32 on
+    a CPU and bfloat16 elsewhere.
     """
 
     def __init__(
@@ -182,12 +182,21 @@ class Engine:
 
     def _serve(self) -> None:
         with torch.no_grad():
-            while self._take_messages():
-                group = self._scheduler.schedule(time.monotonic())
-                if group is not None:
-                    self._compute(group)
+            while self._turn():
+                pass
         for request_id in list(self._live):
             self._cancel_live(request_id)
+
+    def _turn(self) -> bool:
+        try:
+            if not self._take_messages():
+                return False
+            group = self._scheduler.schedule(time.monotonic())
+            if group is not None:
+                self._compute(group)
+        except Exception as error:
+            self._start_over(error)
+        return True
 
     def _take_messages(self) -> bool:
         """All that have come; waits for one while there is nothing to compute. False: time to end."""
@@ -261,20 +270,22 @@ class Engine:
             live.rows = live.course.send(answers) if answers else next(live.course)
             while not live.rows:
                 live.rows = live.course.send([])
+            wanted = self._scheduled(live)
         except StopIteration as end:
             self._end(live)
             live.handle.deliver(Done(live.request.id, end.value))
         except Exception as error:
             self._fail(live, error)
         else:
-            is_denoising = isinstance(live.request, SampleRequest)
-            hold_until = 0.0 if is_denoising else time.monotonic() + HOLD_S
-            self._scheduler.add(
-                [
-                    Row(live.request.id, place, row.key, lanes.rows_together(row, self._max_rows), hold_until)
-                    for place, row in enumerate(live.rows)
-                ]
-            )
+            self._scheduler.add(wanted)
+
+    def _scheduled(self, live: _Live) -> list[Row]:
+        is_denoising = isinstance(live.request, SampleRequest)
+        hold_until = 0.0 if is_denoising else time.monotonic() + HOLD_S
+        return [
+            Row(live.request.id, place, row.key, lanes.rows_together(row, self._max_rows), hold_until)
+            for place, row in enumerate(live.rows)
+        ]
 
     def _compute(self, group: Group) -> None:
         lives = [self._live[row.request_id] for row in group.rows]
@@ -334,6 +345,13 @@ class Engine:
             log.error("request %s failed", live.request.id, exc_info=error)
         self._end(live)
         live.handle.deliver(Failed(live.request.id, error))
+
+    def _start_over(self, error: Exception) -> None:
+        """A mistake of this file's own: the live requests fail, those that come later are served."""
+        log.error("the diffusion engine lost its place", exc_info=error)
+        self._scheduler = Scheduler()
+        for live in list(self._live.values()):
+            self._fail(live, error)
 
     def _cancel_live(self, request_id: str) -> None:
         live = self._live.get(request_id)

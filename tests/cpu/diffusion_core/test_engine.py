@@ -155,6 +155,29 @@ def test_a_missing_file_fails_the_request_that_named_it(unet_folder: Path, tmp_p
     runner.close()
 
 
+def test_a_fault_while_rows_are_made_fails_that_request_only(
+    unet_folder: Path, loader: SmallLoader, runner: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = request("one", model_of(unet_folder))
+    network = loader.network(one.model)
+    with monkeypatch.context() as patch:
+        patch.setattr(network, "cond_key", lambda _: {}["no such key"])
+        with pytest.raises(KeyError):
+            runner.submit(one).wait(60)
+    assert runner.submit(one).wait(60).latent.isfinite().all()
+
+
+def test_the_engine_outlives_its_own_mistakes(
+    unet_folder: Path, runner: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = request("one", model_of(unet_folder))
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_hand_back", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            runner.submit(one).wait(60)
+    assert runner.submit(one).wait(60).latent.isfinite().all()
+
+
 def test_weights_come_back_after_unloading(unet_folder: Path, runner: Engine) -> None:
     one = request("one", model_of(unet_folder))
     before = runner.submit(one).wait(60).latent
