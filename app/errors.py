@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from app.files import OutsideFolder
+from app.files import UnsafeName
 from nodes.context import NodeInputError
 from runtime.platform.errors import MissingFile, RuntimeFault
 
@@ -61,7 +61,7 @@ def as_app_error(error: Exception) -> AppError | None:
     match error:
         case AppError():
             return error
-        case OutsideFolder():
+        case UnsafeName():
             return Forbidden(str(error))
         case MissingFile():
             return NotFound(str(error))

@@ -22,15 +22,15 @@ _ANNOTATION = re.compile(r"^(?P<name>.*?) ?\[(?P<type>input|output|temp)\]$", re
 _MEDIA_BY_EXTENSION = {".webp": "image", ".avif": "image", ".jxl": "image", ".fbx": "model", ".glb": "model"}
 
 
-class OutsideFolder(ValueError):
-    """A name that would leave its folder."""
+class UnsafeName(ValueError):
+    """A name that would leave its folder, or that no file can have."""
 
 
 def within(root: Path, name: str) -> Path:
-    """`root / name`, links followed; raises `OutsideFolder` where that is not inside `root`."""
+    """`root / name`, links followed; raises `UnsafeName` where that is not inside `root`."""
     path = within_by_name(root, name)
     if not path.resolve().is_relative_to(root.resolve()):
-        raise OutsideFolder(f"'{name}' leads out of its folder")
+        raise UnsafeName(f"'{name}' leads out of its folder")
     return path
 
 
@@ -38,8 +38,19 @@ def within_by_name(root: Path, name: str) -> Path:
     """As `within`, for folders in which the owner's own links may lead elsewhere."""
     normal = os.path.normpath(name.replace("\\", "/") or ".")
     if "\0" in name or os.path.isabs(normal) or normal.split("/", 1)[0] == ".." or re.match(r"^\w:", normal):
-        raise OutsideFolder(f"'{name}' leads out of its folder")
+        raise UnsafeName(f"'{name}' leads out of its folder")
+    if not _is_possible(normal):
+        raise UnsafeName("the name is too long, or holds what is no character")
     return root / normal
+
+
+def _is_possible(name: str) -> bool:
+    try:
+        return len(os.fsencode(name)) <= 1024 and all(
+            len(os.fsencode(part)) <= 255 for part in name.split("/")
+        )
+    except UnicodeEncodeError:
+        return False
 
 
 def split_annotation(name: str) -> tuple[str, str | None]:
@@ -107,7 +118,7 @@ class Files:
             raise NodeInputError(f"There is no model folder '{folder}'; there are: {there_are}")
         try:
             candidates = [within_by_name(root, name) for root in known.roots]
-        except OutsideFolder as error:
+        except UnsafeName as error:
             raise NodeInputError(str(error)) from None
         for path in candidates:
             if path.exists():
@@ -120,7 +131,7 @@ class Files:
         assert root is not None
         try:
             path = within(root, plain)
-        except OutsideFolder as error:
+        except UnsafeName as error:
             raise NodeInputError(str(error)) from None
         if not path.is_file():
             raise NodeInputError(f"'{name}' is not in {root}")
@@ -135,7 +146,7 @@ class Files:
         filled = fill_prefix(prefix, size, time.localtime())
         try:
             stem = within(root, filled)
-        except OutsideFolder as error:
+        except UnsafeName as error:
             raise NodeInputError(str(error)) from None
         if stem == root:
             raise NodeInputError("The file name prefix is empty")

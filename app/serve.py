@@ -64,7 +64,7 @@ async def _listen(runner: web.AppRunner, config: Config) -> list[str]:
         else:
             bound.append(address)
     if not bound:
-        raise BadConfig(f"port {config.port} is not free: {failures[0]}; choose another with --port")
+        raise BadConfig(f"cannot listen on port {config.port}: {failures[0]}; --port chooses another")
     for failure in failures:
         log.warning("not listening on %s", failure)
     return bound

@@ -136,8 +136,10 @@ class Wire:
 
     def _text(self, event: events.NodeText) -> list[Frame]:
         node_id = event.node.display_id
-        encoded = node_id.encode()
-        frames: list[Frame] = [struct.pack(">II", TEXT, len(encoded)) + encoded + event.text.encode()]
+        encoded = node_id.encode(errors="replace")
+        frames: list[Frame] = [
+            struct.pack(">II", TEXT, len(encoded)) + encoded + event.text.encode(errors="replace")
+        ]
         if self.features.get("treadle_text"):
             data = {"prompt_id": event.prompt_id, "node": node_id, "text": event.text}
             frames.append(message("treadle.text", data))

@@ -15,7 +15,7 @@ from aiohttp import web
 from app import pictures
 from app.api.content import disposition, file_response
 from app.errors import BadRequest, NotFound
-from app.files import Files, OutsideFolder, split_annotation, within
+from app.files import Files, UnsafeName, split_annotation, within
 from app.keys import FILES
 
 routes = web.RouteTableDef()
@@ -114,7 +114,7 @@ def _store(files: Files, upload: Upload) -> dict[str, str]:
         folder = within(root, upload.subfolder)
         path = within(folder, upload.name)
         within(root, str(path.relative_to(root)))
-    except OutsideFolder as error:
+    except UnsafeName as error:
         raise BadRequest(str(error)) from None
     if path == folder:
         raise BadRequest("The file has no name")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Directories
-from app.files import Files, OutsideFolder, fill_prefix, split_annotation, within, within_by_name
+from app.files import Files, UnsafeName, fill_prefix, split_annotation, within, within_by_name
 from app.folders import ModelFolders
 from nodes.context import NodeInputError
 
@@ -24,15 +24,21 @@ def files(tmp_path: Path) -> Files:
 @pytest.mark.parametrize("name", ESCAPES)
 def test_no_name_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
     for resolve in (within, within_by_name):
-        with pytest.raises(OutsideFolder):
+        with pytest.raises(UnsafeName):
             resolve(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["é" * 200, "a/" * 600, "\ud800.png"])
+def test_names_that_no_file_can_have_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnsafeName):
+        within(tmp_path, name)
 
 
 def test_a_link_leads_out_of_users_folders_but_models_may_lie_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OutsideFolder):
+    with pytest.raises(UnsafeName):
         within(tmp_path / "root", "link/secret.png")
     assert within_by_name(tmp_path / "root", "link/model.pt") == tmp_path / "root" / "link" / "model.pt"
 
