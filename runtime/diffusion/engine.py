@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +239,8 @@ class Engine:
                 on_step = _reporter(request, handle, loaded.latent_format)
                 return (yield from sample(request, loaded, self._device, on_step))
             case EncodeTextRequest():
-                encoder = loader.text_encoder(request.clip)
-                return (yield from lanes.encode_text(request, encoder, self._conditionings))
+                load = partial(loader.text_encoder, request.clip)
+                return (yield from lanes.encode_text(request, load, self._conditionings))
             case EncodeImageRequest():
                 return (yield from lanes.encode_image(request, loader.autoencoder(request.vae)))
             case DecodeRequest():

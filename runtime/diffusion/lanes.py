@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable
+from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,15 @@ class LatentRow:
 
 
 def encode_text(
-    request: EncodeTextRequest, encoder: TextEncoder, cache: ConditioningCache
+    request: EncodeTextRequest, load: Callable[[], TextEncoder], cache: ConditioningCache
 ) -> Generator[list[TextRow], list[Conditioning], Conditioning]:
+    """Weights are loaded only for a prompt that is new."""
     texts = tuple(request.texts)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise Unsupported("a prompt is one text, or one for each text encoder")
     found = cache.get(request.clip, texts)
     if found is None:
-        (found,) = yield [TextRow(encoder, texts)]
+        (found,) = yield [TextRow(load(), texts)]
         cache.put(request.clip, texts, found)
     return [[tokens, {**told, **request.extra}] for tokens, told in found]
 
@@ -117,8 +118,14 @@ def described(row: Any) -> str:
         case TextRow():
             return f"a prompt of {sum(len(text) for text in row.texts)} characters"
         case ImageRow():
-            return f"encoding a picture of {row.image.shape[1]} x {row.image.shape[0]} pixels"
+            size = f"{row.image.shape[1]} x {row.image.shape[0]} pixels"
+            return f"encoding a picture of {size}{_smaller_tiles(row.tile)}"
         case LatentRow():
-            return f"decoding a latent of {row.latent.shape[-1]} x {row.latent.shape[-2]} cells"
+            size = f"{row.latent.shape[-1]} x {row.latent.shape[-2]} cells"
+            return f"decoding a latent of {size}{_smaller_tiles(row.tile)}"
         case _:
             return f"a single latent of {row.x.shape[-1]} x {row.x.shape[-2]} cells with this model"
+
+
+def _smaller_tiles(tile: int | None) -> str:
+    return "; use the tiled node" if tile is None else f" in tiles of {tile} pixels; use smaller ones"

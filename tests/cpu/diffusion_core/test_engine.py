@@ -24,7 +24,7 @@ from runtime.diffusion.conditioning_cache import ConditioningCache
 from runtime.diffusion.engine import Engine
 from runtime.diffusion.families.base import Autoencoder, TextEncoder
 from runtime.diffusion.model import Loader
-from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
+from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault, Unsupported
 from runtime.platform.handle import Cancelled, CancelledEvent, Done, Started
 from tests.cpu.diffusion_core.tiny import engine, model_of, no_language_models, request
 
@@ -63,8 +63,10 @@ class SmallLoader(Loader):
     def __init__(self) -> None:
         super().__init__(no_language_models)
         self.letters, self.halves = Letters(), Halves()
+        self.encoder_loads = 0
 
     def text_encoder(self, ref: TextEncoderRef) -> TextEncoder:
+        self.encoder_loads += 1
         return self.letters
 
     def autoencoder(self, ref: VaeRef) -> Autoencoder:
@@ -201,6 +203,7 @@ def test_a_prompt_seen_before_comes_from_the_cache(runner: Engine, loader: Small
         extra = {"guidance": 3.5} if name == "second" else {}
         encoded = runner.submit(EncodeTextRequest(name, CLIP, ("a cat",), extra)).wait(60)
     assert len(loader.letters.calls) == 1
+    assert loader.encoder_loads == 1
     assert encoded[0][1] == {"guidance": 3.5}
     assert (runner.stats().conditioning_hits, runner.stats().conditioning_misses) == (1, 1)
 
@@ -231,6 +234,17 @@ def test_decodes_of_one_shape_are_merged(runner: Engine, loader: SmallLoader) ->
         assert torch.allclose(handle.wait(60).mean(), (latent.mean() + 1) / 2)
     assert sum(loader.halves.calls) == 6
     assert len(loader.halves.calls) <= 3
+
+
+def test_a_latent_too_large_to_decode_says_what_helps(
+    runner: Engine, loader: SmallLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decode(_: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("no more")
+
+    monkeypatch.setattr(loader.halves, "decode", decode)
+    with pytest.raises(OutOfMemory, match="a latent of 4 x 4 cells; use the tiled node"):
+        runner.submit(DecodeRequest("one", VAE, torch.zeros(1, 3, 4, 4))).wait(60)
 
 
 @pytest.mark.parametrize(
