@@ -16,6 +16,7 @@ from runtime.diffusion.families.base import Cond
 from runtime.diffusion.families.unet_shapes import control_config
 from runtime.diffusion.parts import Part, load_diffusers
 from runtime.platform.checkpoint import first_prefix, read_shapes
+from runtime.platform.errors import Unsupported
 
 Residuals = tuple[list[torch.Tensor], torch.Tensor]
 
@@ -43,6 +44,11 @@ def control_residuals(
     total: Residuals | None = None
     for chain in zip(*(cond.controls for cond in conds)):
         net = load(chain[0].net)
+        if net.config.cross_attention_dim != tokens.shape[-1]:
+            raise Unsupported(
+                f"the ControlNet {chain[0].net.weights.name} belongs to a model with conditionings of width "
+                f"{net.config.cross_attention_dim}, not {tokens.shape[-1]}"
+            )
         hints = torch.cat([control.hint for control in chain]).to(x.device, x.dtype)
         factor = 2 ** (len(net.config.conditioning_embedding_out_channels) - 1)
         size = (x.shape[-2] * factor, x.shape[-1] * factor)

@@ -21,6 +21,7 @@ _SOURCES = {"t5": "google/t5-v1_1-xxl", "qwen3": "Qwen/Qwen3-4B"}
 
 def load_encoder(encoder: EncoderPart, dtype: torch.dtype, device: str) -> Any:
     """A transformers module in evaluation mode."""
+    importlib.import_module("transformers.utils.logging").disable_progress_bar()
     part = encoder.part
     if part.is_folder:
         module = _class_of_folder(encoder).from_pretrained(part.path, dtype=dtype, local_files_only=True)

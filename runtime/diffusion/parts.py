@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from runtime.diffusion.scales import without_scales
 from runtime.platform.checkpoint import Shapes, first_prefix, read_config, read_shapes, read_tensors, under
 from runtime.platform.errors import MissingFile, Unsupported
 
@@ -50,7 +51,7 @@ class Part:
         return sum(math.prod(shape) for shape in self.shapes().values()) * bytes_per_number
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        return read_tensors(self.path, self.prefix)
+        return without_scales(read_tensors(self.path, self.prefix), self.path.name)
 
 
 def is_pipeline(path: Path) -> bool:

@@ -16,6 +16,11 @@ from runtime.diffusion.vae import autoencoder_kind
 from runtime.platform.checkpoint import read_config, read_shapes
 from runtime.platform.errors import MissingFile, Unsupported
 
+_DIFFUSERS_MARKS = (
+    "down_blocks.0.resnets.0.conv1.weight",
+    "transformer_blocks.0.attn.to_q.weight",
+)
+
 
 def inspect_checkpoint(path: Path) -> Checkpoint:
     """A diffusers folder or an all-in-one file. A part that it lacks is None."""
@@ -97,6 +102,10 @@ def _by_shapes(path: Path, network: Part) -> Architecture:
     for architecture in ARCHITECTURES:
         if any(signature.matches(seen) for signature in architecture.signatures):
             return architecture
+    if any(mark in seen for mark in _DIFFUSERS_MARKS):
+        raise Unsupported(
+            f"{path.name} has diffusers' names: keep it in its folder with config.json and load that"
+        )
     raise Unsupported(f"{path.name} is of no family that is known; supported: {_family_names()}")
 
 

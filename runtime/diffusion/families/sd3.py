@@ -48,10 +48,11 @@ _NAMING = LoraNaming("SD3LoraLoaderMixin")
 class Sd3Network:
     """Rows need tokens of the same count and width."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, factor: int) -> None:
         self.modules = (module,)
         self.dtype: torch.dtype = module.dtype
         self._module = module
+        self._factor = factor
 
     def cond_key(self, cond: Cond) -> Hashable:
         return cond.tokens.shape[1]
@@ -64,9 +65,8 @@ class Sd3Network:
         height, width = x.shape[-2:]
         limit = config.pos_embed_max_size * config.patch_size
         if max(height, width) > limit:
-            raise Unsupported(
-                f"this model draws latents of at most {limit} x {limit} cells, not {width} x {height}"
-            )
+            most, asked = limit * self._factor, [width * self._factor, height * self._factor]
+            raise Unsupported(f"this model draws at most {most} x {most} pixels, not {asked[0]} x {asked[1]}")
         latent = pad_to_patches(x.to(self.dtype), config.patch_size)
         answer = self._module(
             hidden_states=latent,
@@ -156,7 +156,7 @@ class Sd3Family:
             device=self.context.device,
         )
         merge_loras(module, ref.loras, _NAMING, "transformer")
-        return Sd3Network(module)
+        return Sd3Network(module, self.latent_format(ref).factor)
 
     def load_text_encoder(self, ref: TextEncoderRef) -> TextEncoder:
         found = encoders_by_role(ref, _ROLES)

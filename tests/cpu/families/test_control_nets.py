@@ -121,3 +121,12 @@ def test_other_families_refuse_control_nets(saved: Callable[..., Any], family: s
     given = cond(1, width, ControlInput(ControlRef(Path("net"), "unet"), HINT[:1], 1.0))
     with pytest.raises(Unsupported, match=r"supported: SD1\.5"):
         Loader(dict).network(model).forward(torch.zeros(1, 4, 8, 8), torch.tensor([0.5]), [given])
+
+
+def test_a_control_net_of_another_model_is_refused(saved: Callable[..., Any], tmp_path: Path) -> None:
+    _, _, ref = prepared(saved, tmp_path / "net", "sd15")
+    model = inspect_checkpoint(saved("sdxl")[1]).model
+    assert model is not None
+    given = cond(1, 64, ControlInput(ref, HINT[:1], 1.0))
+    with pytest.raises(Unsupported, match="width 32, not 64"):
+        Loader(dict).network(model).forward(torch.zeros(1, 4, 8, 12), torch.tensor([0.5]), [given])

@@ -141,3 +141,9 @@ def test_an_inpainting_network_takes_mask_and_picture(tmp_path: Path) -> None:
     assert (answers[0] - answers[1]).abs().max() > 1e-3
     with pytest.raises(Unsupported, match="use InpaintModelConditioning"):
         network.forward(x, torch.tensor([500.0]), [Cond(tokens)])
+
+
+def test_a_picture_too_large_for_the_model_is_refused_in_pixels(saved: Callable[..., Any]) -> None:
+    network = Loader(dict).network(model_of(saved("sd3")[1]))
+    with pytest.raises(Unsupported, match="at most 64 x 64 pixels, not 128 x 16"):
+        network.forward(torch.zeros(1, 4, 8, 64), torch.tensor([0.5]), [Cond(torch.zeros(1, 8, 128))])

@@ -73,6 +73,18 @@ def test_a_kohya_lora_is_fused_as_by_the_pipeline(
         assert (fused - plain.get_submodule(name).weight).abs().max() > 0.01
 
 
+def test_sdxls_original_block_names_are_understood(saved: Callable[..., Any], tmp_path: Path) -> None:
+    pipeline, _ = saved("sdxl")
+    name = "down_blocks.1.attentions.0.transformer_blocks.0.attn1.to_k"
+    spelled = "lora_unet_input_blocks_4_1_transformer_blocks_0_attn1_to_k"
+    path = tmp_path / "lora.safetensors"
+    save_file(kohya(pipeline.unet, {name: spelled}), path)
+    ours, plain = models(saved, "sdxl", path, 1.0)
+    down, up = pair(pipeline.unet.get_submodule(name).weight, 0)
+    expected = plain.get_submodule(name).weight + ALPHA / RANK * up @ down
+    torch.testing.assert_close(ours.get_submodule(name).weight, expected)
+
+
 @pytest.mark.parametrize("family", ["sd3", "flux", "z_image"])
 def test_a_lora_in_diffusers_spelling_adds_up_times_down(
     saved: Callable[..., Any], tmp_path: Path, family: str

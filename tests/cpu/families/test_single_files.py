@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from runtime.diffusion.api import Checkpoint
 from runtime.diffusion.families.base import Cond
 from runtime.diffusion.model import Loader, inspect_checkpoint, inspect_clip, inspect_model, inspect_vae
+from runtime.platform.errors import Unsupported
 from tests.cpu.families import original, tiny
 
 PROMPT = (("a (red:1.3) cat",),)
@@ -198,3 +199,40 @@ def test_two_encoder_files_make_one_reference(saved: Callable[..., Any], tmp_pat
     [[tokens, extra]] = Loader(dict).text_encoder(ref).encode([("a cat",)])[0]
     assert tokens.shape == (1, 256, 128)
     assert extra["pooled_output"].shape == (1, 768)
+
+
+def test_weights_in_8_bit_floats_with_a_scale_are_multiplied_out(tmp_path: Path) -> None:
+    from runtime.diffusion.encoder_parts import find_encoders
+    from runtime.diffusion.encoders import load_encoder
+
+    module = tiny.t5(128)
+    state = {
+        name: value for name, value in module.state_dict().items() if name != "encoder.embed_tokens.weight"
+    }
+    name = "encoder.block.1.layer.0.SelfAttention.q.weight"
+    small = (state[name] * 64).to(torch.float8_e4m3fn)
+    state |= {name: small, name.replace("weight", "scale_weight"): torch.tensor(1 / 64)}
+    state["scaled_fp8"] = torch.empty(0, dtype=torch.float8_e4m3fn)
+    save_file(original.below("", state), tmp_path / "t5.safetensors")
+    [part] = find_encoders(tmp_path / "t5.safetensors")
+    loaded = load_encoder(part, torch.float32, "cpu").get_parameter(name)
+    torch.testing.assert_close(loaded, small.float() / 64)
+    torch.testing.assert_close(loaded, module.get_parameter(name), rtol=0.07, atol=0.01)
+
+
+def test_a_file_quantised_in_blocks_is_refused(saved: Callable[..., Any], tmp_path: Path) -> None:
+    pipeline, _ = saved("sd15_wide")
+    tensors = original.below("", original.unet(pipeline.unet.state_dict(), 1))
+    tensors["time_embed.0.weight_scale"] = torch.ones(4)
+    save_file(tensors, tmp_path / "blocks.safetensors")
+    with pytest.raises(Unsupported, match="quantised in blocks"):
+        Loader(dict).network(inspect_model(tmp_path / "blocks.safetensors"))
+
+
+def test_a_network_file_in_diffusers_naming_is_sent_to_its_folder(
+    saved: Callable[..., Any], tmp_path: Path
+) -> None:
+    pipeline, _ = saved("sd15_wide")
+    save_file(original.below("", pipeline.unet.state_dict()), tmp_path / "unet.safetensors")
+    with pytest.raises(Unsupported, match=r"folder with config\.json"):
+        inspect_model(tmp_path / "unet.safetensors")
