@@ -1,6 +1,5 @@
 """The program as a process, and Chromium beside it. A page that reports an error fails its test."""
 
-import json
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
-from tests.web.program import ROOT, Server
+from tests.web.program import ROOT, Server, example
 
 CHROMIUM = Path("/usr/bin/chromium")
 CHROMIUM_FLAGS = [
@@ -29,7 +28,6 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 START_S = 180
-NODES_OF_FIRST_EXAMPLE = len(json.loads((ROOT / "examples/llm_to_image.json").read_text())["nodes"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -121,7 +119,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
     page.on("console", on_console)
     page.on("pageerror", on_error)
     page.goto(server.url)
-    expect(page.locator(".node")).to_have_count(NODES_OF_FIRST_EXAMPLE, timeout=60_000)
+    expect(page.locator(".node")).to_have_count(len(example("llm_to_image")["nodes"]), timeout=60_000)
     yield page
     context.close()
     assert errors == []

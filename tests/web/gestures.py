@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from tests.web.program import ROOT
+from tests.web.program import example
 
 # the view glides to its place
 SETTLE_MS = 500
@@ -30,7 +30,7 @@ def menu(page: Page, name: str, item: str) -> None:
 def open_example(page: Page, title: str, file: str) -> None:
     """From the menu; waits until all of it is drawn."""
     menu(page, "Examples", title)
-    workflow = json.loads((ROOT / f"examples/{file}.json").read_text())
+    workflow = example(file)
     expect(page.locator(".node")).to_have_count(len(workflow["nodes"]))
     expect(links(page)).to_have_count(len(workflow["links"]))
     page.wait_for_timeout(SETTLE_MS)
@@ -65,6 +65,15 @@ def drag(page: Page, start: Locator, end: Locator) -> None:
     page.mouse.move(*middle(start))
     page.mouse.down()
     page.mouse.move(*middle(end), steps=8)
+    page.mouse.up()
+
+
+def pull_off(page: Page, handle: Locator) -> None:
+    """Takes a link by its input and lets it go over nothing."""
+    canvas = box_of(page.locator(".canvas"))
+    page.mouse.move(*middle(handle))
+    page.mouse.down()
+    page.mouse.move(canvas["x"] + canvas["width"] - 25, canvas["y"] + 20, steps=8)
     page.mouse.up()
 
 

@@ -16,6 +16,7 @@ from tests.web.gestures import (
     node,
     open_example,
     open_file,
+    pull_off,
     saved,
     socket,
 )
@@ -62,11 +63,7 @@ def test_a_link_dropped_on_empty_space_offers_what_fits_and_connects_it(page: Pa
 def test_a_link_pulled_off_its_input_is_gone(page: Page) -> None:
     open_example(page, "Text to image", "text_to_image")
     before = links(page).count()
-    page.mouse.move(*middle(socket(node(page, "VAE Decode"), "in:samples")))
-    page.mouse.down()
-    box = box_of(page.locator(".canvas"))
-    page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 20, steps=8)
-    page.mouse.up()
+    pull_off(page, socket(node(page, "VAE Decode"), "in:samples"))
     expect(links(page)).to_have_count(before - 1)
 
 
