@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -244,14 +245,48 @@ def test_dpmpp_2m_walks_as_diffusers_does() -> None:
     assert_walks_as(scheduler, "dpmpp_2m", [14.6, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.05])
 
 
-def assert_walks_as(scheduler: Any, name: str, sigmas: list[float]) -> None:
+def assert_walks_as(
+    scheduler: Any, name: str, sigmas: list[float], told: list[dict[str, torch.Tensor]] | None = None
+) -> None:
     """The scheduler lives in a variance-preserving space; its levels are set by hand."""
     x = torch.linspace(-30, 30, 8, dtype=torch.float64).view(1, 2, 2, 2)
     ours = run(name, x, sigmas, False)
     scheduler.set_timesteps(len(sigmas) - 1)
     scheduler.sigmas = torch.tensor(sigmas, dtype=torch.float64)
     theirs = x / math.sqrt(1 + sigmas[0] ** 2)
-    for timestep, sigma in zip(scheduler.timesteps, sigmas, strict=False):
+    for step, timestep in enumerate(scheduler.timesteps):
+        sigma = sigmas[step]
         estimate = denoised(theirs * math.sqrt(1 + sigma**2), sigma, False)
-        theirs = scheduler.step(estimate, timestep, theirs).prev_sample
+        theirs = scheduler.step(estimate, timestep, theirs, **(told[step] if told else {})).prev_sample
     assert torch.allclose(ours, theirs * math.sqrt(1 + sigmas[-1] ** 2), rtol=1e-5, atol=1e-5)
+
+
+@IGNORES_OLD_NUMPY
+@pytest.mark.parametrize(("name", "kind"), [("dpmpp_2m_sde", "midpoint"), ("dpmpp_2m_sde_heun", "heun")])
+def test_dpmpp_2m_sde_walks_as_diffusers_does_with_the_same_noise(name: str, kind: str) -> None:
+    from diffusers import DPMSolverMultistepScheduler
+
+    scheduler = DPMSolverMultistepScheduler(
+        prediction_type="sample",
+        algorithm_type="sde-dpmsolver++",
+        solver_type=kind,
+        lower_order_final=False,
+        final_sigmas_type="sigma_min",
+    )
+    sigmas = [14.6, 8.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.05]
+    noise = RequestNoise(0, torch.zeros(1, 2, 2, 2, dtype=torch.float64), sigmas)
+    steps = [noise.brownian(*pair) for pair in pairwise(sigmas)]
+    assert_walks_as(scheduler, name, sigmas, [{"variance_noise": step} for step in steps])
+
+
+def test_euler_on_a_flow_walks_as_diffusers_does() -> None:
+    from diffusers import FlowMatchEulerDiscreteScheduler
+
+    scheduler = FlowMatchEulerDiscreteScheduler(shift=3.0)
+    scheduler.set_timesteps(6)
+    sigmas = scheduler.sigmas.tolist()
+    theirs = x = torch.linspace(-3, 3, 8, dtype=torch.float64)
+    for timestep, sigma in zip(scheduler.timesteps, sigmas, strict=False):
+        velocity = (theirs - denoised(theirs, sigma, True)) / sigma
+        theirs = scheduler.step(velocity, timestep, theirs, return_dict=False)[0]
+    assert torch.allclose(run("euler", x, sigmas, True), theirs, atol=1e-5)
