@@ -86,6 +86,19 @@ class ClipEncoder:
         return torch.tensor(weights + [1.0] * (_CHUNK - len(weights)))
 
 
+def encode_side_by_side(
+    encoders: Sequence[ClipEncoder], texts: Sequence[Sequence[str]]
+) -> list[list[tuple[torch.Tensor, torch.Tensor]]]:
+    """`texts[e]` are encoder e's prompts. For each prompt, each encoder's answer, all of the same length."""
+    prompts = [[encoder.chunks(text) for text in own] for encoder, own in zip(encoders, texts)]
+    for of_prompt in zip(*prompts):
+        longest = max(len(chunks) for chunks in of_prompt)
+        for chunks in of_prompt:
+            chunks.extend([] for _ in range(longest - len(chunks)))
+    answers = [encoder.encode(own) for encoder, own in zip(encoders, prompts)]
+    return [list(of_prompt) for of_prompt in zip(*answers)]
+
+
 class T5Encoder:
     """T5's last hidden state without a mask, as the families were trained. Prompt weights are not applied."""
 

@@ -47,16 +47,13 @@ def load_clip(
 
 
 def load_clip_encoders(
-    ref: TextEncoderRef,
-    uses: Mapping[str, ClipUse],
-    roles: Sequence[str],
-    naming: LoraNaming,
-    context: LoadContext,
-) -> list[ClipEncoder]:
+    ref: TextEncoderRef, uses: Mapping[str, ClipUse], naming: LoraNaming, context: LoadContext
+) -> dict[str, ClipEncoder]:
     """All of them; one that is not there is an error."""
+    roles = tuple(uses)
     found = encoders_by_role(ref, roles)
-    for role in uses:
+    for role in roles:
         if role not in found:
             names = ", ".join(path.name for path in ref.weights)
             raise MissingFile(f"{ref.family} needs the text encoder {role}, which is not in {names}")
-    return [load_clip(ref, found[role], use, roles, naming, context) for role, use in uses.items()]
+    return {role: load_clip(ref, found[role], use, roles, naming, context) for role, use in uses.items()}

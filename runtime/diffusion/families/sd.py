@@ -25,7 +25,7 @@ from runtime.diffusion.families.unet_shapes import unet_config
 from runtime.diffusion.parts import load_diffusers, network_part
 from runtime.diffusion.patch import LoraNaming, merge_loras
 from runtime.diffusion.sigmas import NoiseSchedule
-from runtime.diffusion.text import ClipEncoder, ClipUse
+from runtime.diffusion.text import ClipEncoder, ClipUse, encode_side_by_side
 from runtime.diffusion.vae import load_autoencoder
 from runtime.platform.errors import Unsupported
 
@@ -118,35 +118,21 @@ class UnetNetwork:
         }
 
 
-class DualClip:
+class SideBySideClip:
     """SD's one CLIP, or SDXL's two side by side; the last one's pooled state counts."""
 
-    def __init__(self, encoders: Sequence[ClipEncoder], names: Sequence[str]) -> None:
-        self.modules = tuple(module for encoder in encoders for module in encoder.modules)
+    def __init__(self, encoders: dict[str, ClipEncoder]) -> None:
+        self.modules = tuple(module for encoder in encoders.values() for module in encoder.modules)
         self._encoders = encoders
-        self._names = names
 
     def encode(self, texts: Sequence[tuple[str, ...]]) -> list[Conditioning]:
         """A tuple of two texts is SDXL's: for CLIP G, for CLIP L."""
-        prompts = [
-            [encoder.chunks(self._text(text, place)) for text in texts] for place, encoder in self._numbered
-        ]
-        for of_text in zip(*prompts):
-            longest = max(len(chunks) for chunks in of_text)
-            for chunks in of_text:
-                chunks.extend([] for _ in range(longest - len(chunks)))
-        answers = [encoder.encode(prompt) for encoder, prompt in zip(self._encoders, prompts)]
+        own = [[text[-1] if role == "clip_l" else text[0] for text in texts] for role in self._encoders]
+        answers = encode_side_by_side(list(self._encoders.values()), own)
         return [
             [[torch.cat([tokens for tokens, _ in parts], dim=-1), {"pooled_output": parts[-1][1]}]]
-            for parts in zip(*answers)
+            for parts in answers
         ]
-
-    @property
-    def _numbered(self) -> list[tuple[int, ClipEncoder]]:
-        return list(enumerate(self._encoders))
-
-    def _text(self, texts: tuple[str, ...], place: int) -> str:
-        return texts[-1] if self._names[place] == "clip_l" else texts[0]
 
 
 @dataclass(slots=True)
@@ -176,9 +162,8 @@ class UnetFamily:
         return UnetNetwork(module, self.context, self.latent_format(ref).factor)
 
     def load_text_encoder(self, ref: TextEncoderRef) -> TextEncoder:
-        uses = self.generation.uses
-        encoders = load_clip_encoders(ref, uses, tuple(uses), self.generation.naming, self.context)
-        return DualClip(encoders, tuple(uses))
+        generation = self.generation
+        return SideBySideClip(load_clip_encoders(ref, generation.uses, generation.naming, self.context))
 
     def load_autoencoder(self, ref: VaeRef) -> Autoencoder:
         return load_autoencoder(ref, self.context.dtype, self.context.device)

@@ -31,7 +31,7 @@ from runtime.diffusion.language_features import load_language_features
 from runtime.diffusion.parts import load_diffusers, network_part
 from runtime.diffusion.patch import LoraNaming, merge_loras
 from runtime.diffusion.sigmas import NoiseSchedule
-from runtime.diffusion.text import ClipEncoder, ClipUse, T5Encoder
+from runtime.diffusion.text import ClipEncoder, ClipUse, T5Encoder, encode_side_by_side
 from runtime.diffusion.vae import load_autoencoder
 from runtime.platform.checkpoint import Shapes, count_layers
 from runtime.platform.errors import MissingFile, Unsupported
@@ -89,32 +89,15 @@ class Sd3Text:
 
     def encode(self, texts: Sequence[tuple[str, ...]]) -> list[Conditioning]:
         """Up to three texts: for CLIP L, CLIP G and T5; fewer repeat the last."""
-        clips = self._encode_clips(texts)
+        own = [[text[min(place, len(text) - 1)] for text in texts] for place in range(len(self._clips))]
+        answers = encode_side_by_side(list(self._clips.values()), own) or [[] for _ in texts]
+        heads = [self._join(dict(zip(self._clips, of_text))) for of_text in answers]
         tails = self._t5.encode([text[-1] for text in texts]) if self._t5 else [None] * len(texts)
         results: list[Conditioning] = []
-        for (tokens, pooled), tail in zip(clips, tails):
+        for (tokens, pooled), tail in zip(heads, tails):
             parts = [part for part in (tokens, tail) if part is not None]
             results.append([[torch.cat(parts, dim=1), {"pooled_output": pooled}]])
         return results
-
-    def _encode_clips(
-        self, texts: Sequence[tuple[str, ...]]
-    ) -> list[tuple[torch.Tensor | None, torch.Tensor]]:
-        answers = {}
-        prompts = {
-            role: [clip.chunks(text[min(place, len(text) - 1)]) for text in texts]
-            for place, (role, clip) in enumerate(self._clips.items())
-        }
-        for of_text in zip(*prompts.values()):
-            longest = max(len(chunks) for chunks in of_text)
-            for chunks in of_text:
-                chunks.extend([] for _ in range(longest - len(chunks)))
-        for role, clip in self._clips.items():
-            answers[role] = clip.encode(prompts[role])
-        return [
-            self._join({role: answer[place] for role, answer in answers.items()})
-            for place in range(len(texts))
-        ]
 
     def _join(
         self, answers: dict[str, tuple[torch.Tensor, torch.Tensor]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +66,61 @@ def test_a_latent_of_odd_size_is_padded_and_cropped(saved: Callable[..., Any], f
     network, conds, last = network_of(saved(family)[1], torch.float32)
     x = torch.randn(1, 4, 7, 9, generator=torch.Generator().manual_seed(2))
     assert network.forward(x, torch.tensor([0.5 * last]), conds[:1]).shape == x.shape
+
+
+@pytest.mark.parametrize("kept", [("",), ("_2",), ("_3",), ("", "_3"), ("", "_2")])
+def test_sd3_reads_prompts_with_the_encoders_that_are_there(
+    saved: Callable[..., Any], tmp_path: Path, kept: tuple[str, ...]
+) -> None:
+    _, folder = saved("sd3")
+    shutil.copytree(folder, tmp_path / "sd3")
+    for suffix in {"", "_2", "_3"} - set(kept):
+        shutil.rmtree(tmp_path / "sd3" / f"text_encoder{suffix}")
+    clip, whole = inspect_checkpoint(tmp_path / "sd3").clip, inspect_checkpoint(folder).clip
+    assert clip is not None
+    assert whole is not None
+    encoder = Loader(dict).text_encoder(clip)
+    [[tokens, extra]] = encoder.encode([("a red cat",)])[0]
+    [[full, full_extra]] = Loader(dict).text_encoder(whole).encode([("a red cat",)])[0]
+    if "_3" in kept:
+        torch.testing.assert_close(tokens[:, -77:], full[:, -77:])
+    if "" in kept:
+        torch.testing.assert_close(tokens[:, :77, :32], full[:, :77, :32])
+        torch.testing.assert_close(extra["pooled_output"][:, :32], full_extra["pooled_output"][:, :32])
+    assert tokens.shape[1] == 154 if "_3" in kept and len(kept) > 1 else tokens.shape[1] == 77
+
+
+def test_a_long_prompt_takes_several_chunks_in_both_encoders(saved: Callable[..., Any]) -> None:
+    clip = inspect_checkpoint(saved("sdxl")[1]).clip
+    assert clip is not None
+    encoder = Loader(dict).text_encoder(clip)
+    long = "a red house on the hill " * 20
+    [[tokens, _]] = encoder.encode([("a cat", long)])[0]
+    assert tokens.shape == (1, 154, 64)
+    [[global_only, _]] = encoder.encode([("a cat",)])[0]
+    torch.testing.assert_close(tokens[:, :77, 32:], global_only[..., 32:])
+
+
+def test_a_weight_moves_its_words_away_from_the_empty_prompt(saved: Callable[..., Any]) -> None:
+    clip = inspect_checkpoint(saved("sd15")[1]).clip
+    assert clip is not None
+    encoder = Loader(dict).text_encoder(clip)
+    plain, heavy, none, empty = (
+        answer[0][0] for answer in encoder.encode([("a cat",), ("a (cat:1.5)",), ("a (cat:0)",), ("",)])
+    )
+    torch.testing.assert_close(heavy[:, 2], empty[:, 2] + 1.5 * (plain[:, 2] - empty[:, 2]))
+    torch.testing.assert_close(none[:, 2], empty[:, 2])
+    torch.testing.assert_close(heavy[:, :2], plain[:, :2], rtol=0, atol=1e-6)
+
+
+def test_a_stop_layer_reads_an_earlier_layer(saved: Callable[..., Any]) -> None:
+    pipeline, folder = saved("sd15")
+    clip = inspect_checkpoint(folder).clip
+    assert clip is not None
+    encoder = Loader(dict).text_encoder(replace(clip, stop_layer=-2))
+    [[tokens, _]] = encoder.encode([("a red cat",)])[0]
+    ids = pipeline.tokenizer("a red cat", padding="max_length", max_length=77, return_tensors="pt").input_ids
+    with torch.inference_mode():
+        states = pipeline.text_encoder(ids, output_hidden_states=True).hidden_states
+        stock = pipeline.text_encoder.final_layer_norm(states[-2])
+    torch.testing.assert_close(tokens, stock, rtol=1e-4, atol=1e-5)
