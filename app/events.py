@@ -1,4 +1,4 @@
-"""What happens to prompts, as data. The graph publishes these; wire.py alone knows how they look on a socket."""
+"""What happens to prompts, as data. The graph publishes these; wire.py alone knows their look on a socket."""
 
 from __future__ import annotations
 
