@@ -160,10 +160,18 @@ class Engine:
         entry = self._preparing.pop(request.id, None)
         if entry is None:
             return
+        deliver, lane = entry[1], self._lanes.get(request.model)
+        if lane is None:
+            # It was dropped meanwhile; the request waits for it to be loaded anew.
+            self._accept(request, deliver)
+            return
         try:
-            self._lanes[request.model].add(request, tokens, entry[1])
+            lane.add(request, tokens, deliver)
         except RuntimeFault as fault:
-            entry[1](Failed(request.id, fault))
+            deliver(Failed(request.id, fault))
+        except Exception as error:
+            log.exception("request %s cannot be started", request.id)
+            deliver(Failed(request.id, RuntimeFault(f"the request cannot be started: {error}")))
 
     def _fail(self, request_id: str, error: Exception) -> None:
         entry = self._preparing.pop(request_id, None)

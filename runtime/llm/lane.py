@@ -150,6 +150,7 @@ class Lane:
     def step(self) -> None:
         rows = self.scheduler.schedule()
         if not rows:
+            assert self._live or self.scheduler.pages.num_used == 0, "pages are held and nobody is there"
             return
         try:
             self._compute(rows)

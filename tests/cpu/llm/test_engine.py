@@ -18,6 +18,7 @@ from runtime.llm.api import (
     Token,
 )
 from runtime.llm.engine import Engine
+from runtime.llm.scheduler import Row
 from runtime.llm.text import TextStream
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 from runtime.platform.handle import Cancelled, CancelledEvent, Done, Started
@@ -177,6 +178,26 @@ def test_a_fault_in_a_step_ends_its_requests_and_not_the_engine(
         engine.submit(complete("a")).wait(20)
     monkeypatch.setattr(runner, "forward", whole)
     assert engine.submit(complete("b")).wait(20).text
+
+
+def test_broken_books_end_the_models_requests_and_load_it_anew(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = start()
+    before = engine.submit(complete("a")).wait(20)
+    broken = engine._lanes["tiny"]
+
+    def lose_a_page() -> list[Row]:
+        if not broken.is_idle:
+            broken.scheduler.pages.allocate(1)
+            broken.scheduler.check()
+        return []
+
+    monkeypatch.setattr(broken.scheduler, "schedule", lose_a_page)
+    with pytest.raises(RuntimeFault, match="language runtime failed"):
+        engine.submit(complete("b")).wait(20)
+    assert engine.submit(complete("c")).wait(20) == before
+    assert engine._lanes["tiny"] is not broken
 
 
 def test_text_that_cannot_be_decoded_costs_nobody_else_theirs(
