@@ -153,6 +153,13 @@ def sd3(state: Mapping[str, torch.Tensor], layers: int) -> Tensors:
     inner = {
         "attn.to_out.0": "x_block.attn.proj",
         "attn.to_add_out": "context_block.attn.proj",
+        "attn.norm_q": "x_block.attn.ln_q",
+        "attn.norm_k": "x_block.attn.ln_k",
+        "attn.norm_added_q": "context_block.attn.ln_q",
+        "attn.norm_added_k": "context_block.attn.ln_k",
+        "attn2.norm_q": "x_block.attn2.ln_q",
+        "attn2.norm_k": "x_block.attn2.ln_k",
+        "attn2.to_out.0": "x_block.attn2.proj",
         "norm1.linear": "x_block.adaLN_modulation.1",
         "norm1_context.linear": "context_block.adaLN_modulation.1",
         "ff.net.0.proj": "x_block.mlp.fc1",
@@ -170,9 +177,10 @@ def sd3(state: Mapping[str, torch.Tensor], layers: int) -> Tensors:
             result[flat[name] if name in flat else f"{flat[stem]}.{kind}"] = tensor
         elif found and found[2] in inner:
             result[f"joint_blocks.{found[1]}.{inner[found[2]]}.{kind}"] = tensor
-        elif found and found[2] in ("attn.to_q", "attn.add_q_proj"):
-            side = "x_block" if found[2] == "attn.to_q" else "context_block"
-            result[f"joint_blocks.{found[1]}.{side}.attn.qkv.{kind}"] = fused(state, _thirds(name))
+        elif found and found[2] in ("attn.to_q", "attn.add_q_proj", "attn2.to_q"):
+            side = "context_block" if found[2] == "attn.add_q_proj" else "x_block"
+            old = f"joint_blocks.{found[1]}.{side}.{found[2].partition('.')[0]}.qkv.{kind}"
+            result[old] = fused(state, _thirds(name))
     return result
 
 
@@ -206,3 +214,44 @@ def _thirds(name: str) -> list[str]:
 
 def below(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:
     return {f"{prefix}{name}": tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def flux(state: Mapping[str, torch.Tensor]) -> Tensors:
+    """FluxTransformer2DModel."""
+    flat = {
+        "x_embedder": "img_in",
+        "context_embedder": "txt_in",
+        "proj_out": "final_layer.linear",
+        "norm_out.linear": "final_layer.adaLN_modulation.1",
+    }
+    for kind, old in (("timestep", "time"), ("text", "vector"), ("guidance", "guidance")):
+        flat[f"time_text_embed.{kind}_embedder.linear_1"] = f"{old}_in.in_layer"
+        flat[f"time_text_embed.{kind}_embedder.linear_2"] = f"{old}_in.out_layer"
+    double = {"norm1.linear": "img_mod.lin", "norm1_context.linear": "txt_mod.lin"}
+    double |= {"attn.to_out.0": "img_attn.proj", "attn.to_add_out": "txt_attn.proj"}
+    double |= {"ff.net.0.proj": "img_mlp.0", "ff.net.2": "img_mlp.2"}
+    double |= {"ff_context.net.0.proj": "txt_mlp.0", "ff_context.net.2": "txt_mlp.2"}
+    norms = {"attn.norm_q": "img_attn.norm.query_norm", "attn.norm_k": "img_attn.norm.key_norm"}
+    norms |= {"attn.norm_added_q": "txt_attn.norm.query_norm", "attn.norm_added_k": "txt_attn.norm.key_norm"}
+    single = {"norm.linear": "modulation.lin", "proj_out": "linear2"}
+    result: Tensors = {}
+    for name, tensor in state.items():
+        stem, _, kind = name.rpartition(".")
+        found = re.fullmatch(r"(single_)?transformer_blocks\.(\d+)\.(.*)", stem)
+        if found is None:
+            swapped = stem == "norm_out.linear"
+            result[f"{flat[stem]}.{kind}"] = torch.cat(tensor.chunk(2)[::-1]) if swapped else tensor
+            continue
+        block, inner = f"{'single' if found[1] else 'double'}_blocks.{found[2]}", found[3]
+        if inner in norms:
+            new = norms[inner].removeprefix("img_attn.") if found[1] else norms[inner]
+            result[f"{block}.{new}.scale"] = tensor
+        elif inner in (single if found[1] else double):
+            result[f"{block}.{(single if found[1] else double)[inner]}.{kind}"] = tensor
+        elif inner == "attn.to_q" and found[1]:
+            mlp = name.replace("attn.to_q", "proj_mlp")
+            result[f"{block}.linear1.{kind}"] = fused(state, [*_thirds(name), mlp])
+        elif inner in ("attn.to_q", "attn.add_q_proj"):
+            side = "img" if inner == "attn.to_q" else "txt"
+            result[f"{block}.{side}_attn.qkv.{kind}"] = fused(state, _thirds(name))
+    return result
