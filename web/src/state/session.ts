@@ -95,8 +95,14 @@ export async function queuePrompt(): Promise<void> {
 }
 
 function refused(error: unknown): void {
-  if (error instanceof http.PromptRefused) useSession.setState({ complaints: error.refusal.nodes });
-  else if (!(error instanceof http.ServerError || error instanceof ConversionError)) throw error;
+  if (error instanceof http.PromptRefused) {
+    const { nodes } = error.refusal;
+    useSession.setState({ complaints: nodes });
+    // complaints about nodes are shown on them and in the list of problems
+    if (Object.keys(nodes).length > 0) return;
+  } else if (!(error instanceof http.ServerError || error instanceof ConversionError)) {
+    throw error;
+  }
   say(error.message, "bad");
 }
 

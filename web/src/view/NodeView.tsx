@@ -1,7 +1,7 @@
 // A node as a box: title, progress, sockets, widgets, and what it shows while and after it runs.
 
 import { type NodeProps, NodeResizeControl, useUpdateNodeInternals } from "@xyflow/react";
-import { memo, useEffect } from "react";
+import { memo, useEffect, useRef } from "react";
 import { isNote, PRIMITIVE, REROUTE } from "../graph/builtin.ts";
 import { MIN_WIDTH, resizeNode } from "../graph/commands.ts";
 import { NodeMode } from "../graph/records.ts";
@@ -11,7 +11,7 @@ import { NodeTitle } from "./NodeTitle.tsx";
 import { type BoxNode, TITLE_HEIGHT } from "./project.ts";
 import { RerouteView } from "./RerouteView.tsx";
 import { CollapsedSockets, SocketRows } from "./SocketRows.tsx";
-import { useComplaints, useFailure, useLinked, useNodeRun, useSockets } from "./useNode.ts";
+import { type NodeSockets, useComplaints, useFailure, useLinked, useNodeRun, useSockets } from "./useNode.ts";
 import { PrimitiveRows, WidgetRows } from "./WidgetRows.tsx";
 
 export const NodeView = memo(function NodeView(props: NodeProps<BoxNode>) {
@@ -29,7 +29,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
   const progress = useNodeRun(id);
   const complaints = useComplaints(id);
   const failure = useFailure(id);
-  useHandlesAgain(id, [record.isCollapsed, sockets]);
+  useHandlesAgain(id, record.isCollapsed, sockets);
 
   const isUnknown = !definition && !isLoading;
   const classes = [
@@ -93,8 +93,17 @@ function Trouble({ text }: { readonly text: string }) {
   );
 }
 
-/** React Flow measures handles once; when they move or change it has to be told. */
-function useHandlesAgain(id: string, causes: readonly unknown[]): void {
+/** React Flow measures handles when a node appears; when they move or change later it has to be told. */
+function useHandlesAgain(id: string, isCollapsed: boolean, sockets: NodeSockets): void {
   const update = useUpdateNodeInternals();
-  useEffect(() => update(id), [id, update, ...causes]);
+  const names = [...sockets.inputs.map(({ name }) => name), ...sockets.outputs.map(({ slot }) => slot)].join(
+    "\n",
+  );
+  const shape = `${isCollapsed} ${names}`;
+  const measured = useRef(shape);
+  useEffect(() => {
+    if (measured.current === shape) return;
+    measured.current = shape;
+    update(id);
+  }, [id, shape, update]);
 }

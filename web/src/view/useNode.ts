@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import type { Complaint } from "../api/refusal.ts";
-import type { GraphNode } from "../graph/records.ts";
+import type { GraphNode, WorkflowDocument } from "../graph/records.ts";
 import {
   type InputSocket,
   inputSockets,
@@ -29,14 +29,26 @@ export function useSockets(record: GraphNode): NodeSockets {
 
 /** Handles that have a link: `in:name` and `out:slot`, as one string so that equal sets compare equal. */
 export function useLinked(id: string): ReadonlySet<string> {
-  const key = useEditor(({ document }) => {
-    const handles = Object.values(document.links).flatMap((link) => [
-      ...(link.target === id ? [`in:${link.targetInput}`] : []),
-      ...(link.source === id ? [`out:${link.sourceSlot}`] : []),
-    ]);
-    return [...new Set(handles)].sort().join("\n");
-  });
+  const key = useEditor(({ document }) => linkedHandles(document).get(id) ?? "");
   return useMemo(() => new Set(key.split("\n")), [key]);
+}
+
+// every node asks after every edit, so it is worked out once a document
+const known = new WeakMap<WorkflowDocument["links"], ReadonlyMap<string, string>>();
+
+function linkedHandles({ links }: WorkflowDocument): ReadonlyMap<string, string> {
+  const before = known.get(links);
+  if (before) return before;
+  const handles = new Map<string, Set<string>>();
+  const add = (node: string, handle: string) =>
+    handles.set(node, (handles.get(node) ?? new Set()).add(handle));
+  for (const link of Object.values(links)) {
+    add(link.target, `in:${link.targetInput}`);
+    add(link.source, `out:${link.sourceSlot}`);
+  }
+  const keys = new Map([...handles].map(([node, set]) => [node, [...set].sort().join("\n")]));
+  known.set(links, keys);
+  return keys;
 }
 
 /** The type that passes a reroute or leaves a value box. */
