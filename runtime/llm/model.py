@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig, modeling_gguf_pytorch_utils
 from transformers.utils import logging
 
-from runtime.llm import packed_linear
+from runtime.llm import packed_linear, weight_count
 from runtime.llm.attention import IMPLEMENTATION, PagedForward
 from runtime.llm.batch import build
 from runtime.llm.key_values import KeyValues, LayerShape
@@ -47,7 +47,6 @@ class LanguageModel:
     context_length: int
     num_hidden: int
     end_ids: frozenset[int]
-    weight_bytes: int
 
     @property
     def token_bytes(self) -> int:
@@ -60,13 +59,17 @@ def load(path: Path, device: torch.device, dtype: torch.dtype) -> LanguageModel:
         raise MissingFile(f"there is no language model at {path.name}")
     _silence_progress_bars()
     try:
+        arguments = _file_arguments(path)
+        weight_count.check_fits(path, device, dtype)
         network = AutoModelForCausalLM.from_pretrained(
             path.parent if path.is_file() else path,
             dtype=dtype,
             attn_implementation=IMPLEMENTATION,
             local_files_only=True,
-            **_file_arguments(path),
+            **arguments,
         )
+    except RuntimeFault:
+        raise
     except Exception as error:
         # Damaged files and strange configurations come out of transformers as any kind of error.
         raise Unsupported(f"{path.name} cannot be loaded ({error}); {_SUPPORTED}") from error
@@ -83,7 +86,6 @@ def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
     """Make a loaded network ready for paged forwards, or refuse it with a sentence."""
     config = network.config.get_text_config()
     windows = _windows(network, config, name)
-    weight_bytes = sum(each.numel() * each.element_size() for each in network.parameters())
     shapes = _probe(network, config, windows, name, device)
     packed_linear.pack(network, device)
     end_ids = network.generation_config.eos_token_id if network.generation_config else config.eos_token_id
@@ -95,7 +97,6 @@ def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
         context_length=getattr(config, "max_position_embeddings", None) or sys.maxsize,
         num_hidden=config.num_hidden_layers + 1,
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
-        weight_bytes=weight_bytes,
     )
 
 

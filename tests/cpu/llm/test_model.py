@@ -5,14 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from runtime.llm import model
+from runtime.llm import model, weight_count
 from runtime.llm.api import CompleteRequest, SamplingParams
 from runtime.llm.engine import Engine
-from runtime.platform.errors import MissingFile, Unsupported
+from runtime.platform.errors import MissingFile, OutOfMemory, Unsupported
 from tests.cpu.llm.conftest import save_random
 
 SMALL: dict[str, Any] = {
@@ -106,3 +107,16 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"GGUF not really")
         with pytest.raises(Unsupported, match=name):
             model.load(tmp_path / name, device, dtype)
+
+
+def test_a_model_larger_than_memory_is_refused_before_it_is_read(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = torch.device("cpu")
+    network = AutoModelForCausalLM.from_pretrained(tiny)
+    assert weight_count.count(tiny) == sum(each.numel() for each in network.parameters())
+    memory = psutil.virtual_memory()._replace(available=4 * network.num_parameters())
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    weight_count.check_fits(tiny, device, torch.bfloat16)
+    with pytest.raises(OutOfMemory, match=r"tiny needs .* in float32"):
+        model.load(tiny, device, torch.float32)

@@ -1,0 +1,43 @@
+"""Whether a model's weights fit into memory, told from file headers before anything is read.
+
+Without this a model that is too large takes the whole process down at load.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import gguf
+import psutil
+import torch
+
+from runtime.platform.checkpoint import read_shapes
+from runtime.platform.errors import OutOfMemory
+
+# Weights plus what loading and packing hold for a moment.
+_ROOM = 1.2
+
+
+def check_fits(path: Path, device: torch.device, dtype: torch.dtype) -> None:
+    """Raises `OutOfMemory` with the sizes."""
+    needed = count(path) * dtype.itemsize * _ROOM
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = psutil.virtual_memory().available
+    if needed > free:
+        name = str(dtype).removeprefix("torch.")
+        raise OutOfMemory(f"{path.name} needs {_gib(needed)} in {name}, and {_gib(free)} are free")
+
+
+def count(path: Path) -> int:
+    """Numbers in a GGUF file, or in the safetensors files of a folder; other formats count as nothing."""
+    if path.is_file():
+        return sum(int(tensor.n_elements) for tensor in gguf.GGUFReader(str(path)).tensors)
+    headers = [read_shapes(file) for file in sorted(path.glob("*.safetensors"))]
+    return sum(math.prod(shape) for header in headers for shape in header.values())
+
+
+def _gib(size_bytes: float) -> str:
+    return f"{size_bytes / 2**30:.1f} GiB"
