@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 class BadConfig(Exception):
@@ -59,7 +60,10 @@ class Config:
     device: str | None = None
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
+    empty_queue: bool = False
     cache_mb: int = 2048
+    cache_entries: int | None = None
+    cache_keeps: Literal["all", "last", "nothing"] = "all"
     custom_nodes: bool = True
     whitelisted_packs: tuple[str, ...] = ()
     metadata: bool = True

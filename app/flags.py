@@ -23,14 +23,14 @@ _IGNORED_SWITCHES = """
     --fp8_e4m3fn-text-enc --fp8_e5m2-text-enc --fp16-text-enc --fp32-text-enc --bf16-text-enc
     --fp16-intermediates --force-channels-last --deterministic --use-split-cross-attention
     --use-quad-cross-attention --use-pytorch-cross-attention --use-sage-attention --use-flash-attention
-    --use-ck-attention --disable-xformers --force-upcast-attention --dont-upcast-attention --cache-classic
-    --high-ram --disable-api-nodes --disable-partner-nodes --offline --enable-manager --disable-manager-ui
+    --use-ck-attention --disable-xformers --force-upcast-attention --dont-upcast-attention
+    --disable-api-nodes --disable-partner-nodes --offline --enable-manager --disable-manager-ui
     --enable-manager-legacy-ui --enable-assets --disable-assets --enable-asset-hashing
     --list-feature-flags --dont-print-server --log-stdout --debug-hang --disable-auto-launch
 """
 _IGNORED_WITH_VALUES = """
     --reserve-vram --vram-headroom --async-offload --default-device --directml --oneapi-device-selector
-    --fast --cache-ram --cache-lru --preview-method --preview-size --default-hashing-function
+    --fast --cache-ram --preview-method --preview-size --default-hashing-function
     --front-end-version --database-url --feature-flag --comfy-api-base --disabled-nodes-config
 """
 
@@ -55,7 +55,10 @@ def parse(argv: Sequence[str]) -> Config:
         device="cpu" if parsed.cpu else None,
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
+        empty_queue=parsed.empty_queue,
         cache_mb=0 if parsed.cache_none else parsed.cache_mb,
+        cache_entries=parsed.cache_lru or None,
+        cache_keeps="nothing" if parsed.cache_none else "last" if parsed.cache_classic else "all",
         custom_nodes=not parsed.disable_all_custom_nodes,
         whitelisted_packs=tuple(parsed.whitelist_custom_nodes),
         metadata=not parsed.disable_metadata,
@@ -107,8 +110,14 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument(
         "--max-running-jobs", type=_positive, default=8, metavar="N", help="1 gives strict order"
     )
+    work.add_argument(
+        "--empty-queue", action="store_true", help="forget the prompts that an earlier run left unfinished"
+    )
     work.add_argument("--cache-mb", type=int, default=2048, help="size of the node output cache")
-    work.add_argument("--cache-none", action="store_true", help="keep no node outputs between prompts")
+    kept = work.add_mutually_exclusive_group()
+    kept.add_argument("--cache-none", action="store_true", help="compute every node of every prompt")
+    kept.add_argument("--cache-classic", "--high-ram", action="store_true", help="keep the last prompt's outputs")
+    kept.add_argument("--cache-lru", type=int, default=0, metavar="N", help="keep at most N nodes' outputs")
     work.add_argument("--disable-metadata", action="store_true", help="write no workflow into files")
     work.add_argument("--disable-all-custom-nodes", action="store_true")
     work.add_argument("--whitelist-custom-nodes", nargs="+", default=[], metavar="PACK")

@@ -62,7 +62,8 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
         llm=studio.llm,
         diffusion=studio.diffusion,
         publish=publish,
-        cache=ResultCache(config.cache_mb * 1024 * 1024),
+        cache=ResultCache(config.cache_mb * 1024 * 1024, config.cache_entries),
+        keeps=config.cache_keeps,
     )
 
 

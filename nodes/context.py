@@ -80,5 +80,19 @@ class NodeContext(Protocol):
         """Raise `JobInterrupted` when the job was stopped; long plain loops call it now and then."""
 
 
+class Invocation:
+    """One call of a node's function; a node is called once for each item of its lists."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self._graphs = 0
+
+    def next_graph(self) -> int:
+        """A number for each graph that this call builds."""
+        self._graphs += 1
+        return self._graphs - 1
+
+
 # The context of the node that runs here, in tasks and worker threads alike, for code that is given none.
 current_context: ContextVar[NodeContext] = ContextVar("current_context")
+current_invocation: ContextVar[Invocation] = ContextVar("current_invocation")

@@ -44,7 +44,7 @@ def spec_of_class(id: str, kind: type, display_name: str | None, pack: str | Non
         lazy_needs=_lazy(instances) if lazy else None,
         fingerprint=_ignoring_library(kind, kind.IS_CHANGED) if hasattr(kind, "IS_CHANGED") else None,
         check=_ignoring_library(kind, check) if check else None,
-        checked_inputs=_parameters(check) if check else frozenset(),
+        checked_inputs=parameters_of(check) if check else frozenset(),
         search_aliases=tuple(getattr(kind, "SEARCH_ALIASES", ())),
         uses_node_id=any(slot.type == "UNIQUE_ID" for slot in _slots(kind)),
         accepts_any_input=_accepts_any(kind),
@@ -163,7 +163,7 @@ def _ignoring_library(kind: type, function: Callable[..., Any]) -> Callable[...,
     return call
 
 
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
     parameters = inspect.signature(function).parameters.values()
     catches_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
     named = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}

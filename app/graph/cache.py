@@ -16,8 +16,9 @@ DEFAULT_BYTES = 4 * 1024**3
 class ResultCache:
     """Owned by the event loop's thread. `max_bytes` 0 keeps only what running jobs have pinned."""
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_BYTES, max_entries: int | None = None) -> None:
         self.max_bytes = max_bytes
+        self.max_entries = max_entries
         self.used_bytes = 0
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._pins: Counter[str] = Counter()
@@ -63,19 +64,29 @@ class ResultCache:
         for key in [key for key in self._held if key not in self._pins]:
             self._remove(key)
 
+    def keep_only(self, keys: Iterable[str]) -> None:
+        """Forgets the rest, but for what running jobs have pinned."""
+        kept = {*keys, *self._pins}
+        for key in [key for key in self._held if key not in kept]:
+            self._remove(key)
+
     def check(self) -> None:
         assert self.used_bytes == sum(held.size for held in self._held.values()), self.used_bytes
         assert all(count > 0 for count in self._pins.values()), self._pins
-        if self.used_bytes > self.max_bytes:
+        if self._is_over():
             assert all(key in self._pins for key in self._held), "over the limit with entries to drop"
 
     def _shrink(self) -> None:
-        if self.used_bytes <= self.max_bytes:
+        if not self._is_over():
             return
         for key in [key for key in self._held if key not in self._pins]:
             self._remove(key)
-            if self.used_bytes <= self.max_bytes:
+            if not self._is_over():
                 return
+
+    def _is_over(self) -> bool:
+        has_too_many = self.max_entries is not None and len(self._held) > self.max_entries
+        return has_too_many or self.used_bytes > self.max_bytes
 
     def _remove(self, key: str) -> None:
         held = self._held.pop(key, None)

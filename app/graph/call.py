@@ -1,5 +1,5 @@
-"""Runs a node's own code: coroutines on the loop, plain functions in a worker thread, one at a time for a
-pack.
+"""Runs a node's own code: coroutines on the loop (a pack's on the pack's own), plain functions in a worker
+thread, one at a time for a pack.
 
 Whatever that code raises comes out as an Exception or as JobInterrupted, so that it can end its job and
 nothing else.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -34,12 +35,20 @@ async def contained(function: Callable[[], Any]) -> Any:
         raise NodeExit(f"the node raised {type(error).__name__}") from error
 
 
+async def call_coroutine(services: Services, node: Node, function: Callable[[], Any]) -> Any:
+    """`function` returns an awaitable. A pack that blocks in one holds up its own loop and nobody else."""
+    if node.spec.pack is None:
+        return await contained(function)
+    attempt = await services.pack_loops.run(node.spec.pack, functools.partial(_attempted, function))
+    return attempt.outcome()
+
+
 async def call_plain(services: Services, node: Node, function: Callable[[], Any]) -> Any:
     """In a worker thread; should it return an awaitable, that is awaited here."""
     lock = services.pack_locks[node.spec.pack] if node.spec.pack else contextlib.nullcontext()
     async with lock:
         value = await _in_thread(services, function)
-    return await contained(lambda: value) if inspect.isawaitable(value) else value
+    return await call_coroutine(services, node, lambda: value) if inspect.isawaitable(value) else value
 
 
 async def together(calls: Sequence[Coroutine[Any, Any, R]]) -> list[R]:
@@ -65,15 +74,18 @@ async def _in_thread(services: Services, function: Callable[[], Any]) -> Any:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
         raise
-    if attempt.error is not None:
-        raise attempt.error
-    return attempt.value
+    return attempt.outcome()
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     value: Any = None
     error: BaseException | None = None
+
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
 
 
 def _attempt(function: Callable[[], Any]) -> _Attempt:
@@ -83,5 +95,19 @@ def _attempt(function: Callable[[], Any]) -> _Attempt:
     except (Exception, JobInterrupted) as error:
         return _Attempt(error=error)
     except BaseException as error:
-        exit = NodeExit(f"the node raised {type(error).__name__}").with_traceback(error.__traceback__)
-        return _Attempt(error=exit)
+        return _Attempt(error=_exit_of(error))
+
+
+async def _attempted(function: Callable[[], Any]) -> _Attempt:
+    try:
+        return _Attempt(await function())
+    except (Exception, JobInterrupted) as error:
+        return _Attempt(error=error)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return _Attempt(error=_exit_of(error))
+
+
+def _exit_of(error: BaseException) -> NodeExit:
+    return NodeExit(f"the node raised {type(error).__name__}").with_traceback(error.__traceback__)

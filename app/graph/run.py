@@ -6,11 +6,12 @@ import asyncio
 import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.graph.call import call_plain, contained, together
+from app.graph.call import call_coroutine, call_plain, together
 from app.graph.context import JobNodeContext
+from app.graph.copies import Copies
 from app.graph.dynamic import nested
 from app.graph.hidden import DynamicPrompt, context_hidden, hidden_inputs
 from app.graph.keys import Key, cache_keys, expansion_keys
@@ -22,7 +23,7 @@ from app.graph.stamps import stamps_of
 from app.graph.untouched import holds_any, seen
 from app.graph.values import Entry, blocked, blocker_in
 from app.queue import Job
-from nodes.context import JobInterrupted, current_context
+from nodes.context import Invocation, JobInterrupted, current_context, current_invocation
 from nodes.spec import Blocker, NodeResult
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,8 @@ class _JobRun:
             await self._give_up_calls()
             self._let_others_fly()
             self.services.cache.unpin(self.pinned)
+            if self.services.keeps == "last":
+                self.services.cache.keep_only(self.pinned)
         return self.report.outcome()
 
     async def _prepared(self) -> Plan:
@@ -178,10 +181,11 @@ class _JobRun:
 
     async def _invoked(self, call: NodeCall, context: JobNodeContext) -> list[NodeResult]:
         before = seen(call.invocations)
+        numbered = list(enumerate(call.invocations))
         if call.node.spec.is_async:
-            results = await together([self._one_result(call, context, one) for one in call.invocations])
+            results = await together([self._one_result(call, context, i, one) for i, one in numbered])
         else:
-            results = [await self._one_result(call, context, one) for one in call.invocations]
+            results = [await self._one_result(call, context, i, one) for i, one in numbered]
         if changed := before.changed():
             self._forget_changed(call.node, changed)
         return results
@@ -195,7 +199,7 @@ class _JobRun:
                 self.services.cache.forget(key)
 
     async def _one_result(
-        self, call: NodeCall, context: JobNodeContext, inputs: Mapping[str, Any]
+        self, call: NodeCall, context: JobNodeContext, index: int, inputs: Mapping[str, Any]
     ) -> NodeResult:
         node = call.node
         blocker = blocker_in(node, inputs)
@@ -203,14 +207,16 @@ class _JobRun:
             self._report_blocker(node, blocker)
             return blocked(node)
         context.check_cancelled()
+        current_invocation.set(Invocation(index))
         hidden = hidden_inputs(node, context.hidden)
-        function = functools.partial(node.spec.call, context, **nested(node.slots, inputs), **hidden)
-        result = await (
-            contained(function) if node.spec.is_async else call_plain(self.services, node, function)
-        )
+        copies = Copies()
+        given = copies.inputs(inputs) if node.spec.pack else inputs
+        function = functools.partial(node.spec.call, context, **nested(node.slots, given), **hidden)
+        call_it = call_coroutine if node.spec.is_async else call_plain
+        result = await call_it(self.services, node, function)
         if not isinstance(result, NodeResult):
             raise TypeError(f"{node.spec.id} returned {type(result).__name__}, not a NodeResult")
-        return result
+        return replace(result, values=copies.restored(tuple(result.values))) if node.spec.pack else result
 
     def _report_blocker(self, node: Node, blocker: Blocker) -> None:
         if blocker.message is not None and id(blocker) not in self.reported_blockers:
@@ -230,6 +236,8 @@ class _JobRun:
         return added
 
     def _add_keys(self, keys: Mapping[str, Key]) -> None:
+        if self.services.keeps == "nothing":
+            return
         self.keys.update(keys)
         for key in keys.values():
             if key is not None:

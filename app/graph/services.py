@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 from app.events import Event
 from app.graph.cache import ResultCache
 from app.graph.flights import Flights
+from app.graph.loops import PackLoops
 from app.graph.parse import Specs
 from nodes.context import NodeFiles
 from nodes.spec import Library
@@ -29,7 +31,8 @@ class Services:
     """`publish` may be called from any thread. `threads` run the plain functions of nodes.
 
     `pack_locks` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
-    time.
+    time. `keeps` says which results outlive their job: all that the cache has room for, those of the last job,
+    or nothing, and then no node shares another's result.
     """
 
     specs: Specs
@@ -42,3 +45,5 @@ class Services:
     cache: ResultCache = field(default_factory=ResultCache)
     flights: Flights = field(default_factory=Flights)
     pack_locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    pack_loops: PackLoops = field(default_factory=PackLoops)
+    keeps: Literal["all", "last", "nothing"] = "all"

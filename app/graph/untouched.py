@@ -17,7 +17,7 @@ class Seen:
     counts: tuple[tuple[Any, int], ...]
 
     def changed(self) -> list[Any]:
-        return [counted for counted, count in self.counts if _count(counted) != count]
+        return [counted for counted, count in self.counts if count_of(counted) != count]
 
 
 def seen(value: Any) -> Seen:
@@ -41,11 +41,16 @@ def _counted(value: Any) -> Iterator[tuple[Any, int]]:
             todo.extend(item.values())
         elif isinstance(item, list | tuple):
             todo.extend(item)
-        elif (count := _count(item)) is not None:
+        elif (count := count_of(item)) is not None:
             yield item, count
 
 
-def _count(value: Any) -> int | None:
+def is_counted(value: Any) -> bool:
+    """A tensor, also one made in inference mode, which keeps no count."""
+    return hasattr(type(value), "_version") and hasattr(value, "requires_grad")
+
+
+def count_of(value: Any) -> int | None:
     try:
         count = getattr(value, "_version", None)
     except RuntimeError:  # a tensor made in inference mode keeps no count

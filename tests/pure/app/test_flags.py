@@ -34,10 +34,20 @@ def test_directories_follow_the_base_unless_they_are_named(tmp_path: Path) -> No
 
 
 def test_tuning_flags_of_launchers_are_accepted_and_reported() -> None:
-    given = ["--lowvram", "--reserve-vram", "2", "--fast", "fp16_accumulation", "--cache-classic", "--cpu"]
+    given = ["--lowvram", "--reserve-vram", "2", "--fast", "fp16_accumulation", "--cpu"]
     config = parse(given)
-    assert config.ignored_flags == ("--cache-classic", "--fast", "--lowvram", "--reserve-vram")
+    assert config.ignored_flags == ("--fast", "--lowvram", "--reserve-vram")
     assert config.device == "cpu"
+
+
+def test_one_flag_says_which_results_are_kept() -> None:
+    kept = [(config.cache_keeps, config.cache_entries) for config in map(parse, CACHE_FLAGS)]
+    assert kept == [("all", None), ("last", None), ("all", 100), ("nothing", None)]
+    with pytest.raises(SystemExit):
+        parse(["--cache-none", "--cache-classic"])
+
+
+CACHE_FLAGS = [[], ["--cache-classic"], ["--cache-lru", "100"], ["--cache-none"]]
 
 
 def test_the_browser_opens_when_asked_and_not_when_forbidden() -> None:

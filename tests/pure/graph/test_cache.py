@@ -61,3 +61,20 @@ def test_any_use_keeps_the_books(seed):
     cache.unpin(pins)
     cache.check()
     assert cache.used_bytes <= cache.max_bytes
+
+
+def test_at_most_so_many_entries_stay() -> None:
+    cache = ResultCache(max_entries=2)
+    for key in "abc":
+        cache.put(key, Entry(((key,),)))
+    cache.check()
+    assert ("a" in cache, "b" in cache, "c" in cache) == (False, True, True)
+
+
+def test_only_the_last_jobs_results_are_kept_and_what_others_still_use() -> None:
+    cache = ResultCache()
+    for key in "abc":
+        cache.put(key, Entry(((key,),)))
+    cache.pin("a")
+    cache.keep_only(["b"])
+    assert ("a" in cache, "b" in cache, "c" in cache) == (True, True, False)
