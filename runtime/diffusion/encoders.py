@@ -16,6 +16,8 @@ from runtime.diffusion.encoder_parts import EncoderPart
 from runtime.platform.errors import MissingFile, Unsupported
 
 _CLIP_TOKENIZER = Path(__file__).parent / "configs" / "clip_tokenizer"
+# their inner values go beyond what half precision can hold
+_OVERFLOWING = ("t5", "qwen3")
 _SOURCES = {"t5": "google/t5-v1_1-xxl", "qwen3": "Qwen/Qwen3-4B"}
 
 
@@ -23,6 +25,8 @@ def load_encoder(encoder: EncoderPart, dtype: torch.dtype, device: str) -> Any:
     """A transformers module in evaluation mode."""
     importlib.import_module("transformers.utils.logging").disable_progress_bar()
     part = encoder.part
+    if dtype == torch.float16 and encoder.role in _OVERFLOWING:
+        dtype = torch.bfloat16
     if part.is_folder:
         module = _class_of_folder(encoder).from_pretrained(part.path, dtype=dtype, local_files_only=True)
     else:

@@ -31,7 +31,7 @@ from runtime.diffusion.recognise import (
     inspect_vae,
 )
 from runtime.diffusion.vae import load_autoencoder
-from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
+from runtime.platform.errors import RuntimeFault, Unsupported
 from runtime.platform.registry import Registry
 
 __all__ = ["Loader", "inspect_checkpoint", "inspect_clip", "inspect_control", "inspect_model", "inspect_vae"]
@@ -70,13 +70,21 @@ class Loader:
         """The family's format. It has preview colours where the model's checkpoint brings its autoencoder."""
         key = (ref.weights, ref.family)
         if key not in self._latent_formats:
-            latent_format = self.family(ref).latent_format(ref)
-            vae = _vae_beside(ref)
-            if vae is not None and vae.channels == latent_format.channels:
-                fit = fit_rgb(self.autoencoder(vae), latent_format, self._context.device)
-                latent_format = replace(latent_format, rgb=fit.rgb, rgb_bias=fit.bias)
-            self._latent_formats[key] = latent_format
+            self._latent_formats[key] = self._with_colours(ref, self.family(ref).latent_format(ref))
         return self._latent_formats[key]
+
+    def _with_colours(self, ref: ModelRef, latent_format: LatentFormat) -> LatentFormat:
+        try:
+            if autoencoder_part(ref.weights) is None:
+                return latent_format
+            autoencoder = self.autoencoder(inspect_vae(ref.weights))
+        except RuntimeFault:
+            # pictures are decoded by another one then; here only previews are lost
+            return latent_format
+        if autoencoder.channels != latent_format.channels:
+            return latent_format
+        fit = fit_rgb(autoencoder, latent_format, self._context.device)
+        return replace(latent_format, rgb=fit.rgb, rgb_bias=fit.bias)
 
     def network(self, ref: ModelRef) -> Network:
         weights = replace(ref, sampling=None, loras=_effective(ref.loras))
@@ -133,15 +141,6 @@ class Loader:
             if oldest == keep:
                 return
             del self._resident[oldest]
-
-
-def _vae_beside(ref: ModelRef) -> VaeRef | None:
-    """The autoencoder that lies in the same checkpoint as a network."""
-    try:
-        part = autoencoder_part(ref.weights)
-        return inspect_vae(ref.weights) if part is not None else None
-    except (MissingFile, Unsupported):
-        return None
 
 
 def _size_bytes(loaded: object) -> int:

@@ -104,12 +104,17 @@ def kl_config(shapes: Shapes) -> dict[str, Any]:
 
 def _kind_by_config(config: Mapping[str, Any]) -> AutoencoderKind:
     name = config.get("_class_name")
-    if name == "AutoencoderKL":
-        return AutoencoderKind("kl", config["latent_channels"], 2 ** (len(config["block_out_channels"]) - 1))
-    if name == "AutoencoderDC":
-        levels = len(config["encoder_block_out_channels"])
-        return AutoencoderKind("dc", config["latent_channels"], 2 ** (levels - 1))
-    raise Unsupported(f"autoencoder {name} is not supported; supported: AutoencoderKL, AutoencoderDC")
+    families = {
+        "AutoencoderKL": ("kl", "block_out_channels"),
+        "AutoencoderDC": ("dc", "encoder_block_out_channels"),
+    }
+    if name not in families:
+        raise Unsupported(f"autoencoder {name} is not supported; supported: {', '.join(families)}")
+    family, levels = families[name]
+    try:
+        return AutoencoderKind(family, int(config["latent_channels"]), 2 ** (len(config[levels]) - 1))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unsupported(f"the {name}'s configuration lacks a proper latent_channels or {levels}") from error
 
 
 def _kind_by_shapes(part: Part) -> AutoencoderKind:

@@ -14,10 +14,29 @@ from runtime.diffusion.vae import autoencoder_kind
 from runtime.platform.checkpoint import read_config, read_tensors
 from runtime.platform.errors import Unsupported
 
+_CHUNK = 77
+
 
 def stack_tokens(conds: Sequence[Cond], like: torch.Tensor) -> torch.Tensor:
     """[1, L, D] of each row -> [R, L, D] on the device and in the type of `like`."""
     return torch.cat([cond.tokens for cond in conds]).to(like.device, like.dtype)
+
+
+def token_key(cond: Cond) -> int:
+    """Equal for conditionings whose tokens `stack_repeated_tokens` brings to one length."""
+    count = cond.tokens.shape[1]
+    chunks = count // _CHUNK
+    return 0 if count % _CHUNK == 0 and chunks.bit_count() == 1 else count
+
+
+def stack_repeated_tokens(conds: Sequence[Cond], like: torch.Tensor) -> torch.Tensor:
+    """[1, L, D] of each row -> [R, longest L, D], shorter ones repeated.
+
+    Attention over tokens and over their repetition give the same, where positions are already in the tokens.
+    """
+    longest = max(cond.tokens.shape[1] for cond in conds)
+    rows = [cond.tokens.repeat(1, longest // cond.tokens.shape[1], 1) for cond in conds]
+    return torch.cat(rows).to(like.device, like.dtype)
 
 
 def stack_pooled(conds: Sequence[Cond], width: int, like: torch.Tensor) -> torch.Tensor:

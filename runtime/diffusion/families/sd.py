@@ -19,7 +19,8 @@ from runtime.diffusion.families.rows import (
     ends_in_pure_noise,
     latent_format_of,
     stack_pooled,
-    stack_tokens,
+    stack_repeated_tokens,
+    token_key,
 )
 from runtime.diffusion.families.unet_shapes import unet_config
 from runtime.diffusion.parts import load_diffusers, network_part
@@ -68,14 +69,14 @@ class UnetNetwork:
         self._factor = factor
 
     def cond_key(self, cond: Cond) -> Hashable:
-        return cond.tokens.shape[1], control_key(cond)
+        return token_key(cond), control_key(cond)
 
     @torch.inference_mode()
     def forward(self, x: torch.Tensor, timestep: torch.Tensor, conds: Sequence[Cond]) -> torch.Tensor:
         check_width(conds, self._module.config.cross_attention_dim)
         latent = x.to(self.dtype)
         timestep = timestep.to(x.device)
-        tokens = stack_tokens(conds, latent)
+        tokens = stack_repeated_tokens(conds, latent)
         added = self._added(latent, conds)
         residuals = control_residuals(self._context.control_net, latent, timestep, tokens, added, conds)
         down, middle = residuals or (None, None)

@@ -57,7 +57,7 @@ class ZImageNetwork:
         latent = pad_to_patches(x.to(self.dtype), _PATCH)
         answer = self._module(
             list(latent[:, :, None].unbind(0)),
-            (1 - timestep).to(latent.device, latent.dtype),
+            (1 - timestep).to(latent.device),
             [cond.tokens[0].to(latent.device, latent.dtype) for cond in conds],
             return_dict=False,
         )[0]

@@ -124,3 +124,25 @@ def test_a_stop_layer_reads_an_earlier_layer(saved: Callable[..., Any]) -> None:
         states = pipeline.text_encoder(ids, output_hidden_states=True).hidden_states
         stock = pipeline.text_encoder.final_layer_norm(states[-2])
     torch.testing.assert_close(tokens, stock, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["sd15", "sdxl"])
+def test_prompts_of_one_and_of_two_chunks_share_a_unets_forward(
+    saved: Callable[..., Any], family: str
+) -> None:
+    checkpoint = inspect_checkpoint(saved(family)[1])
+    assert checkpoint.model is not None
+    assert checkpoint.clip is not None
+    loader = Loader(dict, dtype=torch.float64)
+    texts = ["a red cat", "a red house on the hill " * 15, "a house on the red hill " * 35]
+    answers = loader.text_encoder(checkpoint.clip).encode([(text,) for text in texts])
+    conds = [Cond(tokens, extra["pooled_output"]) for [[tokens, extra]] in answers]
+    assert [cond.tokens.shape[1] // 77 for cond in conds] == [1, 2, 3]
+    network = loader.network(checkpoint.model)
+    assert network.cond_key(conds[0]) == network.cond_key(conds[1]) != network.cond_key(conds[2])
+    x = torch.randn(2, 4, 8, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    times = torch.tensor([900.0, 20.0], dtype=torch.float64)
+    together = network.forward(x, times, conds[:2])
+    for row in range(2):
+        alone = network.forward(x[row : row + 1], times[row : row + 1], conds[row : row + 1])
+        torch.testing.assert_close(together[row], alone[0], rtol=1e-10, atol=1e-10)

@@ -147,3 +147,14 @@ def test_a_picture_too_large_for_the_model_is_refused_in_pixels(saved: Callable[
     network = Loader(dict).network(model_of(saved("sd3")[1]))
     with pytest.raises(Unsupported, match="at most 64 x 64 pixels, not 128 x 16"):
         network.forward(torch.zeros(1, 4, 8, 64), torch.tensor([0.5]), [Cond(torch.zeros(1, 8, 128))])
+
+
+def test_a_broken_autoencoder_costs_only_the_previews(saved: Callable[..., Any], tmp_path: Path) -> None:
+    folder = tmp_path / "sd15"
+    shutil.copytree(saved("sd15")[1], folder)
+    assert Loader(dict).latent_format(model_of(folder)).rgb is not None
+    weights = folder / "vae" / "diffusion_pytorch_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    latent_format = Loader(dict).latent_format(model_of(folder))
+    assert latent_format.rgb is None
+    assert latent_format.scale == 0.18215

@@ -1,4 +1,4 @@
-"""Published models' configurations follow from their files' shapes; modules without memory stand for weights."""
+"""Published configurations follow from the shapes in files; modules without memory stand for weights."""
 
 from __future__ import annotations
 

@@ -106,12 +106,14 @@ def test_an_sd3_file_is_its_folder(saved: Callable[..., Any], tmp_path: Path) ->
     same_answers(file, inspect_checkpoint(folder), 128, torch.ones(1, 64))
 
 
-def test_a_z_image_network_file_is_its_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("naming", ["original", "diffusers"])
+def test_a_z_image_network_file_is_its_folder(tmp_path: Path, naming: str) -> None:
     module = tiny.z_image_transformer(
         dim=128, n_heads=1, n_kv_heads=1, axes_dims=[32, 48, 48], axes_lens=[64, 32, 32]
     )
     module.save_pretrained(tmp_path / "folder")
-    save_file(original.below("", original.z_image(module.state_dict())), tmp_path / "file.safetensors")
+    state = original.z_image(module.state_dict()) if naming == "original" else module.state_dict()
+    save_file(original.below("model.diffusion_model.", state), tmp_path / "file.safetensors")
     loader = Loader(dict)
     refs = [inspect_model(tmp_path / name) for name in ("file.safetensors", "folder")]
     assert [ref.family for ref in refs] == ["z_image", "z_image"]
