@@ -27,7 +27,7 @@ import { run, selectOnly, useEditor } from "../state/editor.ts";
 import { say } from "../state/notices.ts";
 import { useSettings, useTheme } from "../state/settings.ts";
 import { FrameView } from "./FrameView.tsx";
-import { fitView, openPalette, rememberPointer, setFlow } from "./flow.ts";
+import { fitView, openPalette, rememberPointer, setFlow, useDrawing } from "./flow.ts";
 import { LinkView } from "./LinkView.tsx";
 import { NodeView } from "./NodeView.tsx";
 import { Overview } from "./Overview.tsx";
@@ -73,6 +73,10 @@ export function Canvas() {
         onNodesChange={onNodesChange}
         onEdgesChange={(changes) => selectFrom(changes, "links")}
         onConnect={(connection) => run(connect(endsOf(connection)))}
+        onConnectStart={(_, { nodeId, handleType, handleId }) => {
+          if (nodeId && handleType)
+            useDrawing.setState({ from: looseEnd(nodeId, handleType, handleId ?? "") });
+        }}
         onConnectEnd={finishConnection}
         isValidConnection={isValid}
         onReconnect={(link, connection) => run(reconnect(link.id, endsOf(connection)))}
@@ -175,6 +179,7 @@ function isValid(connection: Connection | FlowLink): boolean {
 
 /** A link that was let go: refused with the reason, tied to the node below, or a search for what fits. */
 function finishConnection(event: globalThis.MouseEvent | TouchEvent, connection: FinalConnectionState): void {
+  useDrawing.setState({ from: null });
   const { fromHandle, fromNode, toHandle, toNode, isValid: isDone } = connection;
   if (isDone || !fromHandle || !fromNode) return;
   const from = looseEnd(fromNode.id, fromHandle.type, fromHandle.id ?? "");

@@ -1,9 +1,10 @@
 // The dot that links are drawn from and to. While a link is drawn, dots that it cannot enter step back.
 
-import { Handle, Position, useConnection } from "@xyflow/react";
+import { Handle, Position } from "@xyflow/react";
 import { canConnect } from "../graph/connections.ts";
 import { useEditor } from "../state/editor.ts";
-import { inputHandle, inputOf, outputHandle, slotOf } from "./project.ts";
+import { useDrawing } from "./flow.ts";
+import { inputHandle, outputHandle } from "./project.ts";
 import { socketColor } from "./socketColor.ts";
 
 interface InputProps {
@@ -15,24 +16,6 @@ interface InputProps {
   readonly isOptional?: boolean;
 }
 
-interface Dragged {
-  readonly kind: "source" | "target";
-  readonly node: string;
-  readonly handle: string;
-}
-
-function useDragged(): Dragged | null {
-  return useConnection((connection) =>
-    connection.inProgress
-      ? {
-          kind: connection.fromHandle.type,
-          node: connection.fromNode.id,
-          handle: connection.fromHandle.id ?? "",
-        }
-      : null,
-  );
-}
-
 export function InputHandle({
   node,
   name,
@@ -41,13 +24,12 @@ export function InputHandle({
   isWidget = false,
   isOptional = false,
 }: InputProps) {
-  const dragged = useDragged();
+  const from = useDrawing((state) => state.from);
+  const isSelf = from?.kind === "input" && from.node === node && from.input === name;
   const fits =
-    dragged !== null &&
-    dragged.kind === "source" &&
-    allows({ source: dragged.node, sourceSlot: slotOf(dragged.handle), target: node, targetInput: name });
-  const isSelf = dragged?.kind === "target" && dragged.node === node && dragged.handle === inputHandle(name);
-  const state = dragged === null || isSelf ? "" : fits ? "fits" : "misfits";
+    from?.kind === "output" &&
+    allows({ source: from.node, sourceSlot: from.slot, target: node, targetInput: name });
+  const state = from === null || isSelf ? "" : fits ? "fits" : "misfits";
   const shape = [isLinked ? "linked" : "", isWidget ? "of-widget" : "", isOptional ? "optional" : ""];
   return (
     <Handle
@@ -70,13 +52,12 @@ interface OutputProps {
 }
 
 export function OutputHandle({ node, slot, label, type, isLinked }: OutputProps) {
-  const dragged = useDragged();
+  const from = useDrawing((state) => state.from);
+  const isSelf = from?.kind === "output" && from.node === node && from.slot === slot;
   const fits =
-    dragged !== null &&
-    dragged.kind === "target" &&
-    allows({ source: node, sourceSlot: slot, target: dragged.node, targetInput: inputOf(dragged.handle) });
-  const isSelf = dragged?.kind === "source" && dragged.node === node && dragged.handle === outputHandle(slot);
-  const state = dragged === null || isSelf ? "" : fits ? "fits" : "misfits";
+    from?.kind === "input" &&
+    allows({ source: node, sourceSlot: slot, target: from.node, targetInput: from.input });
+  const state = from === null || isSelf ? "" : fits ? "fits" : "misfits";
   return (
     <Handle
       id={outputHandle(slot)}

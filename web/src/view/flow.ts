@@ -14,6 +14,9 @@ interface Palette {
 
 export const usePalette = create<{ readonly palette: Palette | null }>(() => ({ palette: null }));
 
+/** The socket that a link is being drawn from; every dot on the canvas asks, so it changes rarely. */
+export const useDrawing = create<{ readonly from: LooseEnd | null }>(() => ({ from: null }));
+
 type Flow = ReactFlowInstance<FlowNode, FlowLink>;
 let flow: Flow | null = null;
 let pointer: Point | null = null;

@@ -1,14 +1,22 @@
 // COMBO: one of the choices. A saved value that is no choice any more stays, marked as missing.
 
+import { useState } from "react";
 import type { WidgetProps } from "./props.ts";
 
 export function ComboWidget({ id, widget, value, onChange }: WidgetProps) {
   const choices = widget.input.choices ?? [];
   const at = choices.indexOf(value ?? null);
   const isMissing = at < 0 && value !== undefined && value !== null && value !== "";
+  // long lists on many nodes are thousands of elements; the others come when the list may be opened
+  const [isReached, setIsReached] = useState(false);
+  const offered = choices
+    .map((choice, index) => ({ choice, index }))
+    .filter(({ index }) => isReached || index === at);
   return (
     <select
       id={id}
+      onPointerEnter={() => setIsReached(true)}
+      onFocus={() => setIsReached(true)}
       className={isMissing ? "missing" : ""}
       value={isMissing ? "missing" : String(at)}
       onChange={(event) => {
@@ -26,7 +34,7 @@ export function ComboWidget({ id, widget, value, onChange }: WidgetProps) {
           {choices.length === 0 ? "none installed" : "choose…"}
         </option>
       )}
-      {choices.map((choice, index) => (
+      {offered.map(({ choice, index }) => (
         <option key={String(choice)} value={String(index)}>
           {String(choice)}
         </option>
