@@ -100,7 +100,7 @@ def _by_shapes(path: Path, network: Part) -> Architecture:
     # marker keys lie outside the network's prefix
     seen = {**shapes, **network.shapes()}
     for architecture in ARCHITECTURES:
-        if any(signature.matches(seen) for signature in architecture.signatures):
+        if architecture.fits_file(seen, network):
             return architecture
     if any(mark in seen for mark in _DIFFUSERS_MARKS):
         raise Unsupported(

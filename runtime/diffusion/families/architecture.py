@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from runtime.diffusion.api import ControlRef
     from runtime.diffusion.families.base import Family
+    from runtime.diffusion.parts import Part
 
 Shape = tuple[int | None, ...]
 
@@ -50,7 +51,8 @@ class Architecture:
 
     `facts` are entries of a network's config.json, with the scheduler's `prediction_type` added. `signatures`
     match a single file, where the network's own prefix is already taken off. `encoders` are the text encoders
-    in the order of diffusers' text_encoder, text_encoder_2, text_encoder_3.
+    in the order of diffusers' text_encoder, text_encoder_2, text_encoder_3. `measure` looks into a
+    file's network where its shapes leave a choice.
     """
 
     name: str
@@ -59,6 +61,13 @@ class Architecture:
     encoders: tuple[str, ...]
     create: Callable[[LoadContext], Family]
     clip_kinds: tuple[str, ...] = field(default=())
+    measure: Callable[[Part], bool] | None = None
+
+    def fits_file(self, seen: Shapes, network: Part) -> bool:
+        """`seen` are the network's own names, and the file's."""
+        if not any(signature.matches(seen) for signature in self.signatures):
+            return False
+        return self.measure is None or self.measure(network)
 
     def has_facts(self, config: Mapping[str, Any]) -> bool:
         return all(config.get(name) == value for name, value in self.facts.items())

@@ -23,12 +23,16 @@ from runtime.diffusion.families.rows import (
     token_key,
 )
 from runtime.diffusion.families.unet_shapes import unet_config
-from runtime.diffusion.parts import load_diffusers, network_part
+from runtime.diffusion.parts import Part, load_diffusers, network_part
 from runtime.diffusion.patch import LoraNaming, merge_loras
 from runtime.diffusion.sigmas import NoiseSchedule
 from runtime.diffusion.text import ClipEncoder, ClipUse, encode_side_by_side
 from runtime.diffusion.vae import load_autoencoder
+from runtime.platform.checkpoint import read_tensors
 from runtime.platform.errors import Unsupported
+
+_TELLING_BIAS = "output_blocks.11.1.transformer_blocks.0.norm1.bias"
+_SPREAD_OF_V = 0.09
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +206,22 @@ def _signature(generation: _Generation, marks: tuple[str, ...] = ()) -> Signatur
     return Signature(present)
 
 
+def _was_trained_on_v(network: Part) -> bool:
+    """SD2 files carry no mark, but v training left this bias of the last transformer with a wider spread."""
+    biases = read_tensors(network.path, f"{network.prefix}{_TELLING_BIAS}")
+    return any(bias.float().std(correction=0) > _SPREAD_OF_V for bias in biases.values())
+
+
 def _architecture(name: str, generation: _Generation, prediction: Prediction, **facts: Any) -> Architecture:
     spelled = {"v": {"prediction_type": "v_prediction"}, "eps": {}, "flow": {}}[prediction]
     marked = prediction == "v"
     return Architecture(
         name=name,
         facts={"_class_name": "UNet2DConditionModel", **facts, **spelled},
-        signatures=(_signature(generation, ("v_pred",) if marked else ()),),
+        signatures=(_signature(generation, ("v_pred",) if marked and generation is not _SD2 else ()),),
         encoders=tuple(generation.uses),
         create=partial(UnetFamily, name, prediction, generation),
+        measure=_was_trained_on_v if name == "sd2_v" else None,
         clip_kinds=() if marked else {"sd15": ("stable_diffusion",), "sdxl": ("sdxl",)}.get(name, ()),
     )
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from runtime.diffusion.families import flux, sd3, z_image
 from runtime.diffusion.families.unet_shapes import unet_config
@@ -90,7 +92,6 @@ Z_IMAGE = {
     [
         (unet(768), "sd15"),
         (unet(768, channels=9), "sd15"),
-        (unet(1024), "sd2"),
         (SDXL, "sdxl"),
         (SD3, "sd3"),
         (DEV, "flux"),
@@ -102,6 +103,22 @@ def test_networks_are_recognised_below_any_prefix(
     tmp_path: Path, prefix: str, shapes: Shapes, family: str
 ) -> None:
     assert inspect_model(write(tmp_path / "model.safetensors", below(prefix, shapes))).family == family
+
+
+@pytest.mark.parametrize(("spread", "family"), [(0.2, "sd2_v"), (0.02, "sd2"), (None, "sd2")])
+@pytest.mark.parametrize("prefix", ["model.diffusion_model.", ""])
+def test_the_spread_of_one_bias_tells_the_prediction_of_sd2(
+    tmp_path: Path, prefix: str, spread: float | None, family: str
+) -> None:
+    tensors = {name: torch.zeros(1, *shape)[0, :1].expand(shape) for name, shape in unet(1024).items()}
+    if spread is not None:
+        bias = torch.randn(320, generator=torch.Generator().manual_seed(0)) * spread
+        tensors["output_blocks.11.1.transformer_blocks.0.norm1.bias"] = bias
+    save_file(
+        {f"{prefix}{name}": tensor.contiguous() for name, tensor in tensors.items()},
+        tmp_path / "a.safetensors",
+    )
+    assert inspect_model(tmp_path / "a.safetensors").family == family
 
 
 def test_a_marker_beside_the_network_tells_a_v_model(tmp_path: Path) -> None:
