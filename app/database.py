@@ -25,6 +25,19 @@ MIGRATIONS = (
     );
     CREATE INDEX history_by_status ON history (status, sequence);
     """,
+    """
+    CREATE TABLE queue (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        prompt_id TEXT NOT NULL UNIQUE,
+        number NUMERIC NOT NULL,
+        counted INTEGER NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        body TEXT NOT NULL
+    );
+    CREATE TRIGGER ended AFTER INSERT ON history BEGIN
+        DELETE FROM queue WHERE prompt_id = NEW.prompt_id;
+    END;
+    """,
 )
 
 

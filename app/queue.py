@@ -15,7 +15,8 @@ from app.graph.validate import ValidGraph
 class Job:
     """One accepted prompt. `extra_data` is what history shows; `sensitive` holds the keys that it never does.
 
-    `stop` ends this job and no other, whether it waits or runs.
+    `stop` ends this job and no other, whether it waits or runs. `runs_alone` is for one that may have
+    brought a process down, so that it takes nobody along if it does so again.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Job:
     extra_data: Mapping[str, Any] = field(default_factory=dict)
     sensitive: Mapping[str, Any] = field(default_factory=dict)
     stop: StopSignal = field(default_factory=StopSignal)
+    runs_alone: bool = False
 
     def as_json(self) -> list[Any]:
         """The item of /queue and of history's `prompt`."""
@@ -38,12 +40,13 @@ class JobQueue:
         assert max_running >= 1, max_running
         self.max_running = max_running
         self._arrivals = count()
-        self._numbers = count()
+        self.counted = 0
         self._waiting: dict[str, tuple[float, int, Job]] = {}
         self._running: dict[str, Job] = {}
 
     def next_number(self, front: bool = False) -> float:
-        number = next(self._numbers)
+        number = self.counted
+        self.counted += 1
         return -number if front else number
 
     def put(self, job: Job) -> None:
@@ -51,10 +54,12 @@ class JobQueue:
         self._waiting[job.id] = (job.number, next(self._arrivals), job)
 
     def start_next(self) -> Job | None:
-        """The next job, now running; None when nothing waits or no place is free."""
+        """The next job, now running; None when nothing waits, no place is free, or one has to be alone."""
         if not self._waiting or len(self._running) >= self.max_running:
             return None
         _, _, job = min(self._waiting.values(), key=lambda entry: entry[:2])
+        if self._running and (job.runs_alone or any(one.runs_alone for one in self._running.values())):
+            return None
         del self._waiting[job.id]
         self._running[job.id] = job
         return job
@@ -75,6 +80,10 @@ class JobQueue:
         for job in reached:
             job.stop.set()
         return reached
+
+    def find(self, job_id: str) -> Job | None:
+        waiting = self._waiting.get(job_id)
+        return self._running.get(job_id) if waiting is None else waiting[2]
 
     def state(self, job_id: str) -> str | None:
         """ "pending" or "running"; None for a job that is not here."""

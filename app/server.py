@@ -25,6 +25,7 @@ from app.api import (
     userdata,
     users,
 )
+from app.backlog import Backlog
 from app.bus import Bus
 from app.config import Config
 from app.database import Database
@@ -45,6 +46,7 @@ Loader = Callable[[Config, Files, Metrics], Studio]
 
 _RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, templates, userdata, users)
 _DATABASE_FILE = "treadle.sqlite"
+_QUEUE_LOCK = "treadle.queue.lock"
 
 
 def build_studio(config: Config, files: Files, metrics: Metrics) -> Studio:
@@ -59,11 +61,12 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
     startup = Startup(lambda: metrics.watched(loader(config, files, metrics)))
     database = Database(config.directories.user / _DATABASE_FILE)
+    backlog = Backlog(database, config.directories.user / _QUEUE_LOCK)
     bus, past = Bus(), History(database)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
     app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
     app[USERS] = Users(config.directories.user, config.multi_user)
-    app[JOBS] = Jobs(config, waiting, files, bus, past, startup, metrics)
+    app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics)
     app[ws.OPEN_SOCKETS] = set()
     app.cleanup_ctx.extend([_directories, _database, _work])
     app.on_shutdown.append(ws.close_all)
@@ -87,6 +90,7 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
 
 async def _work(app: web.Application) -> AsyncIterator[None]:
     app[STARTUP].begin()
+    await app[JOBS].open()
     yield
     await app[JOBS].close()
     await app[STARTUP].close()

@@ -57,7 +57,7 @@ async def get_job(request: web.Request) -> web.Response:
 
 @routes.post("/jobs/{id}/cancel")
 async def cancel_job(request: web.Request) -> web.Response:
-    return web.json_response({"cancelled": request.app[JOBS].cancel(request.match_info["id"])})
+    return web.json_response({"cancelled": await request.app[JOBS].cancel(request.match_info["id"])})
 
 
 @routes.post("/jobs/cancel")
@@ -70,7 +70,7 @@ async def cancel_jobs(request: web.Request) -> web.Response:
     if invalid:
         answer = {"error": "job_ids contains invalid id(s)", "invalid_ids": invalid}
         return web.json_response(answer, status=400)
-    cancelled = [request.app[JOBS].cancel(one) for one in ids]
+    cancelled = [await request.app[JOBS].cancel(one) for one in ids]
     return web.json_response({"cancelled": any(cancelled)})
 
 

@@ -16,6 +16,7 @@ from app.graph.complaints import PromptRejected
 from app.graph.validate import parse_and_validate
 from app.keys import CONFIG, FILES, JOBS, STARTUP
 from app.queue import Job
+from app.revive import NO_METADATA
 
 routes = web.RouteTableDef()
 
@@ -58,9 +59,8 @@ async def post_prompt(request: web.Request) -> web.Response:
     extra_data = _completed(body, request)
     hidden = {name: extra_data.pop(name) for name in SECRETS if name in extra_data}
     if not request.app[CONFIG].metadata:
-        # nodes that save files find nothing to write into them
-        hidden |= {"prompt": None, "extra_pnginfo": None}
-    jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, hidden))
+        hidden |= NO_METADATA
+    await jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, hidden))
     answer = {"prompt_id": prompt_id, "number": number, "node_errors": valid.node_errors_json()}
     return web.json_response(answer)
 

@@ -37,8 +37,8 @@ async def get_queue(request: web.Request) -> web.Response:
 async def change_queue(request: web.Request) -> web.Response:
     change = await json_body(request, QueueChange)
     if change.clear:
-        request.app[JOBS].clear()
-    request.app[JOBS].delete(change.delete)
+        await request.app[JOBS].clear()
+    await request.app[JOBS].delete(change.delete)
     return web.Response()
 
 

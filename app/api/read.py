@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
@@ -17,7 +18,7 @@ M = TypeVar("M", bound=BaseModel)
 async def json_value(request: web.Request, *, fault_type: str = "invalid_json") -> Any:
     body = await request.read()
     try:
-        return await asyncio.to_thread(json.loads, body, parse_constant=_refuse_constant)
+        return await asyncio.to_thread(json.loads, body, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise BadRequest("The body is not valid JSON", type=fault_type, details=str(error)) from None
 
@@ -56,6 +57,14 @@ def query_int(request: web.Request, name: str, default: int | None = None) -> in
 def query_flag(request: web.Request, name: str, default: bool = False) -> bool:
     text = request.query.get(name)
     return default if text is None else text.lower() in ("true", "1", "yes")
+
+
+def _finite(text: str) -> float:
+    """JSON has no infinity, but lets a number be written that only infinity can hold."""
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is too large a number")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

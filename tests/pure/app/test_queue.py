@@ -92,3 +92,16 @@ def test_any_use_loses_no_job(seed):
         assert queue.remaining == len(here)
         numbers = [one.number for one in queue.waiting]
         assert numbers == sorted(numbers)
+
+
+def test_a_job_that_has_to_be_alone_waits_for_the_others_and_holds_them_back():
+    queue = JobQueue()
+    for one in (job("a"), Job("suspect", 1, VALID, runs_alone=True), job("b", 2)):
+        queue.put(one)
+    assert queue.start_next().id == "a"
+    assert queue.start_next() is None
+    queue.finish("a")
+    assert queue.start_next().id == "suspect"
+    assert queue.start_next() is None
+    queue.finish("suspect")
+    assert queue.start_next().id == "b"
