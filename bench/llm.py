@@ -47,9 +47,10 @@ def main() -> None:
     }
     for contender in contenders.values():
         contender(make_prompts(2, 16, 0), 2)
-    print(
-        f"{options.model.name}, {options.threads} threads, {options.tokens} tokens each, {options.dtype}, {options.clock} time"
+    setting = (
+        f"{options.threads} threads, {options.tokens} tokens each, {options.dtype}, {options.clock} time"
     )
+    print(f"{options.model.name}, {setting}")
     print(f"{'requests':>8} {'generate':>9} {'generate_batch':>14} {'treadle':>8}   treadle is")
     for count in options.requests:
         print(measure(contenders, count, options), flush=True)

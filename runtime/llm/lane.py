@@ -48,10 +48,10 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class HiddenStates:
-    """What an embed request collects, chunk by chunk."""
+    """What an embed request collects: chunks by where they begin, so that one computed again replaces itself."""
 
     layer: int
-    chunks: list[torch.Tensor] = field(default_factory=list)
+    chunks: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -194,10 +194,11 @@ class Lane:
         for row in batch.rows:
             work = self._live[row.sequence.id].work
             if isinstance(work, HiddenStates):
-                # A chunk that begins at 0 begins anew: the sequence may have lost its pages in between.
                 if row.start == 0:
+                    # It may have lost its pages and come back, with other chunks than before.
                     work.chunks.clear()
-                work.chunks.append(output.hidden[work.layer][first : first + row.count].float().cpu())
+                chunk = output.hidden[work.layer][first : first + row.count]
+                work.chunks[row.start] = chunk.float().cpu()
             first += row.count
 
     def _sample(self, batch: Batch, output: Output) -> list[int]:
@@ -227,7 +228,7 @@ class Lane:
             self._deliver_token(live, live.work, outcome.token, outcome.finish)
 
     def _finish_embedding(self, live: Live, work: HiddenStates) -> None:
-        result = Embedding(tuple(live.sequence.tokens), torch.cat(work.chunks))
+        result = Embedding(tuple(live.sequence.tokens), torch.cat(list(work.chunks.values())))
         self._end(live.request.id, Done(live.request.id, result))
 
     def _deliver_token(self, live: Live, work: Generation, token: int, finish: FinishReason | None) -> None:
