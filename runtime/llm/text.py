@@ -6,7 +6,6 @@ It knows no model weights and no scheduling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,6 @@ class Codec:
         self.backend = tokenizer.backend_tokenizer
         self.end_ids = frozenset() if tokenizer.eos_token_id is None else frozenset([tokenizer.eos_token_id])
         self.vocabulary_size = len(tokenizer)
-
-    def serialised(self) -> str:
-        """The tokenizer as JSON, in the form of its library."""
-        plain = copy(self.backend)
-        plain.no_padding()
-        plain.no_truncation()
-        text: str = plain.to_str()
-        return text
 
     def prompt_ids(self, request: Request) -> list[int]:
         if isinstance(request, ChatRequest):
