@@ -11,10 +11,10 @@ neutral face|partying face|sleeping face|smiling face with heart-eyes|smiling fa
 smiling face with sunglasses|sneezing face|star-struck|thinking face|winking face|zany face
 zipper-mouth face"""
 OBJECTS = """airplane|alarm clock|alien|ambulance|american football|anchor|automobile|axe|backpack|balloon
-baseball|basketball|bed|bell|bicycle|bomb|book|bowling|broom|bus|camera|candle|castle|chair|christmas tree|church
-cloud|clown face|comet|computer mouse|couch and lamp|crayon|credit card|crescent moon|crown|door|dress
-droplet|drum|envelope|fire|fire engine|full moon|game die|gear|gem stone|ghost|gift|glasses|glowing star
-guitar|hammer|headphone|helicopter|high voltage|high-heeled shoe|hospital|hourglass done|house
+baseball|basketball|bed|bell|bicycle|bomb|book|bowling|broom|bus|camera|candle|castle|chair|christmas tree
+church|cloud|clown face|comet|computer mouse|couch and lamp|crayon|credit card|crescent moon|crown|door
+dress|droplet|drum|envelope|fire|fire engine|full moon|game die|gear|gem stone|ghost|gift|glasses
+glowing star|guitar|hammer|headphone|helicopter|high voltage|high-heeled shoe|hospital|hourglass done|house
 jack-o-lantern|jeans|key|kite|laptop|light bulb|lipstick|locked|locomotive|magnet|microphone|microscope
 mobile phone|money bag|motorcycle|mountain|musical note|necktie|newspaper|ogre|open book|package
 paintbrush|party popper|pencil|pile of poo|police car|puzzle piece|rainbow|ring|robot|rocket|sailboat
