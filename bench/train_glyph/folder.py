@@ -41,8 +41,8 @@ class LatentScale:
 
 
 def write_networks(folder: Path, transformer: SD3Transformer2DModel, autoencoder: AutoencoderDC) -> None:
-    transformer.half().save_pretrained(folder / "transformer")
-    autoencoder.half().save_pretrained(folder / "vae")
+    _write_network(transformer, folder / "transformer")
+    _write_network(autoencoder, folder / "vae")
     FlowMatchEulerDiscreteScheduler(shift=1.0).save_pretrained(folder / "scheduler")
     _write_json(INDEX, folder / "model_index.json")
 
@@ -75,6 +75,13 @@ def write_glyph_latents(folder: Path, latents: Tensor) -> None:
 def read_glyph_latents(folder: Path) -> Tensor:
     stored = load_file(folder / GLYPH_LATENTS)
     return stored["latents"].float() * stored["scale"]
+
+
+def _write_network(network: SD3Transformer2DModel | AutoencoderDC, folder: Path) -> None:
+    network.half().save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("_name_or_path", None)  # where a refined model was loaded from is nobody's business
+    _write_json(config, folder / "config.json")
 
 
 def _write_json(value: object, path: Path) -> None:
