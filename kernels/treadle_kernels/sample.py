@@ -38,6 +38,26 @@ def penalise_repetition(logits: torch.Tensor, seen: torch.Tensor, penalty: float
     logits[seen] = torch.where(scores < 0, scores * penalty, scores / penalty)
 
 
+def penalise_counts(
+    logits: torch.Tensor, seen: torch.Tensor, counts: torch.Tensor, presence: float, frequency: float
+) -> None:
+    """In place, on one row: each token that was seen loses `presence` once and `frequency` for each time."""
+    # logits: [V], seen and counts: [any]
+    logits[seen] -= (presence + frequency * counts).to(logits.dtype)
+
+
+def forbid(logits: torch.Tensor, allowed: torch.Tensor) -> None:
+    """In place: tokens whose bit is not set become impossible, and so do those that have no bit."""
+    # logits: [N, V], allowed: [N, W] int32, the lowest bit first
+    octets = allowed.contiguous().view(torch.uint8)
+    shifts = torch.arange(8, dtype=torch.uint8, device=allowed.device)
+    table = (torch.arange(256, dtype=torch.uint8, device=allowed.device)[:, None] >> shifts) & 1 == 0
+    forbidden = table[octets.long()].flatten(1)
+    known = min(forbidden.shape[1], logits.shape[1])
+    logits[:, :known].masked_fill_(forbidden[:, :known], -torch.inf)
+    logits[:, known:] = -torch.inf
+
+
 def _draw_filtered(
     scaled: torch.Tensor, uniform: torch.Tensor, top_k: torch.Tensor, top_p: torch.Tensor, min_p: torch.Tensor
 ) -> torch.Tensor:

@@ -14,11 +14,27 @@ FinishReason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """What an answer must look like, from its first character to its last.
+
+    `text` is a JSON schema, a regular expression, a grammar in llguidance's Lark form, or a JSON array of the
+    texts to choose from.
+    """
+
+    kind: Literal["json_schema", "regex", "lark", "choice"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How the next token is chosen and when a request ends. Checked by `runtime.llm.sample.check`.
 
     `temperature` 0 is greedy. `top_k` 0, `top_p` 1, `min_p` 0 and `repetition_penalty` 1 are off. `stop`
-    strings are cut from the text; `stop_token_ids` end a request in addition to the model's own end tokens.
+    strings are cut from the text; `stop_token_ids` end a request in addition to the model's own end tokens;
+    none of these tokens is chosen before `min_tokens`. `logit_bias` is added to the scores of its tokens.
+    The presence and the frequency penalty count generated tokens, the repetition penalty the prompt's too.
+    `logprobs` asks for each token's log probability and for so many of the likeliest ones; they are those of
+    the model itself, before temperature, penalties and grammar.
     With a `seed` a request's text does not depend on who shares its batch.
     """
 
@@ -32,22 +48,56 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    min_tokens: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logprobs: int | None = None
+    grammar: Grammar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a model may call; `parameters` is a JSON schema as text."""
+
+    name: str
+    description: str = ""
+    parameters: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """An assistant's may hold `tool_calls`; a tool's answers the call `tool_call_id`."""
+
     role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Messages, turned into a prompt by the model's own chat template."""
+    """Messages, turned into a prompt by the model's own chat template.
+
+    With `tools` the answer is searched for calls of them; what belongs to a call is not in its text. With
+    `must_call` it is a call of one of the tools named there.
+    """
 
     id: str
     model: str
     messages: tuple[Message, ...]
     params: SamplingParams = field(default_factory=SamplingParams)
+    tools: tuple[Tool, ...] = ()
+    must_call: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +123,58 @@ class EmbedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenizeRequest:
+    """The token ids of a prompt, or of messages in the model's chat template; nothing is computed."""
+
+    id: str
+    model: str
+    prompt: str | tuple[int, ...] | tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A token with its log probability; `bytes` may be a part of a character."""
+
+    token_id: int
+    bytes: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Logprobs:
+    """The token that was chosen, and the likeliest ones in its place, best first."""
+
+    chosen: Scored
+    top: tuple[Scored, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Token(Event):
-    """One generated token; `text` is what became readable by it, possibly nothing."""
+    """One generated token; `text` is what became readable by it, possibly nothing.
+
+    `tool_calls` are those that it completed.
+    """
 
     token_id: int
     text: str
+    logprobs: Logprobs | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """`token_ids` include the end token, `text` does not and ends before a stop string."""
+    """`token_ids` include the end token, `text` does not and ends before a stop string.
+
+    `logprobs` has one entry a token when they were asked for.
+    """
 
     text: str
     token_ids: tuple[int, ...]
     finish_reason: FinishReason
     prompt_tokens: int
     cached_tokens: int
+    logprobs: tuple[Logprobs, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +185,16 @@ class Embedding:
     hidden: torch.Tensor
 
 
-Request = ChatRequest | CompleteRequest | EmbedRequest
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """`pieces` are the tokens' bytes; control tokens stand there by their names."""
+
+    token_ids: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+    context_length: int
+
+
+Request = ChatRequest | CompleteRequest | EmbedRequest | TokenizeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +229,7 @@ class LanguageRuntime(Protocol):
     def unload(self) -> None:
         """Drop the weights of every model without running requests."""
 
-    def submit(self, request: Request) -> Handle[Completion] | Handle[Embedding]: ...
+    def submit(self, request: Request) -> Handle[Completion] | Handle[Embedding] | Handle[Tokenized]: ...
 
     def cancel(self, request_id: str) -> None: ...
 

@@ -19,7 +19,7 @@ import torch
 
 from runtime.llm import gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
-from runtime.llm.lane import Deliver, Lane
+from runtime.llm.lane import Deliver, Lane, Prepared
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
 from runtime.platform.handle import CancelledEvent, Failed, Handle
 
@@ -156,7 +156,7 @@ class Engine:
         self._preparing[request.id] = (request, deliver)
         self._load(request.model).add_done_callback(partial(self._prepare_soon, request))
 
-    def _start(self, request: Request, tokens: list[int]) -> None:
+    def _start(self, request: Request, prepared: Prepared) -> None:
         entry = self._preparing.pop(request.id, None)
         if entry is None:
             return
@@ -166,7 +166,7 @@ class Engine:
             self._accept(request, deliver)
             return
         try:
-            lane.add(request, tokens, deliver)
+            lane.add(request, prepared, deliver)
         except RuntimeFault as fault:
             deliver(Failed(request.id, fault))
         except Exception as error:
@@ -223,7 +223,7 @@ class Engine:
 
     def _prepare(self, request: Request, load: Future[Lane]) -> None:
         try:
-            tokens = load.result().codec.prompt_ids(request)
+            prepared = load.result().prepare(request)
         except RuntimeFault as fault:
             self._inbox.put(partial(self._fail, request.id, fault))
         except Exception as error:
@@ -231,7 +231,7 @@ class Engine:
             wrapped = RuntimeFault(f"the request cannot be prepared: {error}")
             self._inbox.put(partial(self._fail, request.id, wrapped))
         else:
-            self._inbox.put(partial(self._start, request, tokens))
+            self._inbox.put(partial(self._start, request, prepared))
 
     def _make_lane(self, name: str) -> Lane:
         known = self._models()

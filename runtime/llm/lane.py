@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from runtime.llm import sample
+from runtime.llm import sample, tool_calls
 from runtime.llm.api import (
     ChatRequest,
     CompleteRequest,
@@ -19,17 +19,26 @@ from runtime.llm.api import (
     Embedding,
     EmbedRequest,
     FinishReason,
+    Grammar,
     LanguageStats,
+    Logprobs,
     Request,
     SamplingParams,
+    Scored,
     Token,
+    Tokenized,
+    TokenizeRequest,
+    ToolCall,
 )
 from runtime.llm.batch import Batch, build
+from runtime.llm.grammar import Constraint, Grammars
 from runtime.llm.model import LanguageModel
 from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
 from runtime.llm.scheduler import Outcome, Row, Scheduler, TokenSequence
 from runtime.llm.text import Codec, TextStream
+from runtime.llm.tool_calls import Found, ToolStream
+from runtime.llm.vocabulary import Vocabulary
 from runtime.platform.errors import OutOfMemory, RuntimeFault, Unsupported
 from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 
@@ -44,11 +53,24 @@ class Generation:
 
     choice: sample.Choice
     stream: TextStream
+    tools: ToolStream | None
+    logprobs: list[Logprobs] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request's tokens, and what else was made of it before it starts."""
+
+    tokens: list[int]
+    constraint: Constraint | None = None
+    tokenized: Tokenized | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenStates:
-    """What an embed request collects: chunks by where they begin, so that one computed again replaces itself."""
+    """What an embed request collects: chunks by where they begin, so that one made anew replaces itself."""
 
     layer: int
     chunks: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -90,6 +112,8 @@ class Lane:
         self.scheduler = Scheduler(
             Pages(num_pages, page_size), max_batch_tokens=max_batch_tokens, max_rows=max_rows
         )
+        self.vocabulary = Vocabulary(codec, model.end_ids | codec.end_ids)
+        self.grammars = Grammars(self.vocabulary)
         self._on_forward = on_forward
         self._live: dict[str, Live] = {}
         self._counters = Counters()
@@ -106,12 +130,29 @@ class Lane:
     def max_length(self) -> int:
         return min(self.model.context_length, self.scheduler.capacity)
 
-    def add(self, request: Request, tokens: list[int], deliver: Deliver) -> None:
-        """Raises `RuntimeFault` with a sentence when the request can never be served."""
+    def prepare(self, request: Request) -> Prepared:
+        """What may take long before a request can start. Called beside the engine's thread."""
+        tokens = self.codec.prompt_ids(request)
+        if isinstance(request, TokenizeRequest):
+            pieces = tuple(self.vocabulary.bytes_of(token) for token in tokens)
+            return Prepared(tokens, tokenized=Tokenized(tuple(tokens), pieces, self.max_length))
         if isinstance(request, EmbedRequest):
-            live = self._embed(request, tokens, deliver)
+            return Prepared(tokens)
+        sample.check(request.params, self.codec.vocabulary_size)
+        if request.params.logprobs is not None:
+            self.vocabulary.bytes_of(0)
+        grammar = self._grammar(request)
+        return Prepared(tokens, None if grammar is None else self.grammars.start(grammar))
+
+    def add(self, request: Request, prepared: Prepared, deliver: Deliver) -> None:
+        """Raises `RuntimeFault` with a sentence when the request can never be served."""
+        if isinstance(request, TokenizeRequest):
+            deliver(Done(request.id, prepared.tokenized))
+            return
+        if isinstance(request, EmbedRequest):
+            live = self._embed(request, prepared.tokens, deliver)
         else:
-            live = self._generate(request, tokens, deliver)
+            live = self._generate(request, prepared, deliver)
         self._live[request.id] = live
         self.scheduler.add(live.sequence)
 
@@ -206,8 +247,19 @@ class Lane:
         if not sequences:
             return []
         works = [self._live[sequence.id].work for sequence in sequences]
-        choices = [work.choice for work in works if isinstance(work, Generation)]
-        return sample.choose(output.logits, choices, [sequence.tokens for sequence in sequences])
+        generations = [work for work in works if isinstance(work, Generation)]
+        choices = [work.choice for work in generations]
+        chosen = sample.choose(output.logits, choices, [sequence.tokens for sequence in sequences])
+        for row, scores in chosen.scores.items():
+            generations[row].logprobs.append(self._logprobs(chosen.tokens[row], scores))
+        return chosen.tokens
+
+    def _logprobs(self, token: int, scores: sample.Scores) -> Logprobs:
+        chosen, *top = (
+            Scored(each, self.vocabulary.bytes_of(each), logprob)
+            for each, logprob in ((token, scores.chosen), *scores.top)
+        )
+        return Logprobs(chosen, tuple(top))
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -233,12 +285,19 @@ class Lane:
 
     def _deliver_token(self, live: Live, work: Generation, token: int, finish: FinishReason | None) -> None:
         self._counters.generated_tokens += 1
+        constraint = work.choice.constraint
+        if constraint is not None:
+            constraint.accept(token)
         piece = "" if finish == "stop" else work.stream.push(token)
-        if work.stream.stopped:
+        if work.stream.stopped or (constraint is not None and constraint.is_complete):
             finish = "stop"
         if finish is not None:
             piece += work.stream.finish()
-        live.deliver(Token(live.request.id, token, piece))
+        found = _part(work.tools, piece, is_last=finish is not None)
+        work.texts.append(found.text)
+        work.calls.extend(found.calls)
+        logprobs = work.logprobs[-1] if work.logprobs else None
+        live.deliver(Token(live.request.id, token, found.text, logprobs, found.calls))
         if finish is not None:
             self._end(live.request.id, Done(live.request.id, self._completion(live, work, finish)))
 
@@ -246,26 +305,43 @@ class Lane:
     def _completion(live: Live, work: Generation, finish: FinishReason) -> Completion:
         sequence = live.sequence
         return Completion(
-            text=work.stream.text,
+            text="".join(work.texts),
             token_ids=tuple(sequence.tokens[sequence.prompt_length :]),
             finish_reason=finish,
             prompt_tokens=sequence.prompt_length,
             cached_tokens=sequence.cached_tokens or 0,
+            logprobs=tuple(work.logprobs),
+            tool_calls=tuple(work.calls),
         )
 
     # -- the beginning and the end of a request --------------------------------------------------------------
 
-    def _generate(self, request: ChatRequest | CompleteRequest, tokens: list[int], deliver: Deliver) -> Live:
-        params = request.params
-        sample.check(params)
+    def _grammar(self, request: ChatRequest | CompleteRequest) -> Grammar | None:
+        if isinstance(request, CompleteRequest) or not request.must_call:
+            return request.params.grammar
+        if request.params.grammar is not None:
+            raise Unsupported("an answer that must call a tool cannot have a grammar of its own")
+        wanted = [tool for tool in request.tools if tool.name in request.must_call]
+        if not wanted:
+            raise Unsupported(f"there is no tool called {request.must_call[0]}")
+        return tool_calls.demand(self.codec.tool_style, wanted)
+
+    def _generate(self, request: ChatRequest | CompleteRequest, prepared: Prepared, deliver: Deliver) -> Live:
+        params, tokens = request.params, prepared.tokens
         self._check_length(tokens, room_for=1)
+        end_ids = self._end_ids(params)
         sequence = TokenSequence(
             request.id,
             tokens,
             max_length=min(len(tokens) + params.max_tokens, self.max_length),
-            end_ids=self._end_ids(params),
+            end_ids=end_ids,
         )
-        work = Generation(sample.choice(params), TextStream(self.codec, tokens, params.stop))
+        tools = request.tools if isinstance(request, ChatRequest) else ()
+        work = Generation(
+            sample.choice(params, len(tokens), end_ids, prepared.constraint),
+            TextStream(self.codec, tokens, params.stop, shows_control_tokens=bool(tools)),
+            ToolStream(self.codec.tool_style, tools) if tools else None,
+        )
         return Live(request, sequence, work, deliver)
 
     def _embed(self, request: EmbedRequest, tokens: list[int], deliver: Deliver) -> Live:
@@ -316,6 +392,17 @@ class Lane:
         largest = max((row.sequence for row in rows), key=lambda sequence: len(sequence.tokens))
         size = f"{len(largest.tokens)} tokens"
         self.fail(largest.id, OutOfMemory(f"a request of {size} does not fit in memory beside the model"))
+
+
+def _part(tools: ToolStream | None, piece: str, is_last: bool) -> Found:
+    """The text and the calls that a piece of an answer completes."""
+    if tools is None:
+        return Found(piece)
+    found = tools.push(piece)
+    if is_last:
+        rest = tools.finish()
+        found = Found(found.text + rest.text, found.calls + rest.calls)
+    return found
 
 
 def _is_out_of_memory(error: Exception) -> bool:

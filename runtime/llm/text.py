@@ -5,7 +5,9 @@ It knows no model weights and no scheduling.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from jinja2 import TemplateError
 from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer
 
-from runtime.llm.api import ChatRequest, Message, Request
+from runtime.llm import tool_calls
+from runtime.llm.api import ChatRequest, Message, Request, Tool
+from runtime.llm.tool_calls import ToolStyle
 from runtime.platform.errors import MissingFile, Unsupported
 
 # Enough of the prompt for a decoder to know whether the first token begins with a space.
@@ -32,20 +36,42 @@ class Codec:
         self.end_ids = frozenset() if tokenizer.eos_token_id is None else frozenset([tokenizer.eos_token_id])
         self.vocabulary_size = len(tokenizer)
 
+    def serialised(self) -> str:
+        """The tokenizer as JSON, in the form of its library."""
+        plain = copy(self.backend)
+        plain.no_padding()
+        plain.no_truncation()
+        text: str = plain.to_str()
+        return text
+
     def prompt_ids(self, request: Request) -> list[int]:
         if isinstance(request, ChatRequest):
-            return self._chat_ids(request.messages)
-        if isinstance(request.prompt, str):
-            ids: list[int] = self.backend.encode(request.prompt).ids
+            return self._chat_ids(request.messages, request.tools)
+        prompt = request.prompt
+        if isinstance(prompt, str):
+            ids: list[int] = self.backend.encode(prompt).ids
             return ids
-        strange = [token for token in request.prompt if not 0 <= token < self.vocabulary_size]
+        if prompt and isinstance(prompt[0], Message):
+            return self._chat_ids([each for each in prompt if isinstance(each, Message)], ())
+        tokens = [each for each in prompt if isinstance(each, int)]
+        strange = [token for token in tokens if not 0 <= token < self.vocabulary_size]
         if strange:
             raise Unsupported(
                 f"token {strange[0]} is not in the vocabulary of {self.vocabulary_size} of {self.name}"
             )
-        return list(request.prompt)
+        return tokens
 
-    def _chat_ids(self, messages: Sequence[Message]) -> list[int]:
+    @property
+    def tool_style(self) -> ToolStyle:
+        return tool_calls.style_of(self._template)
+
+    @property
+    def _template(self) -> str:
+        """The text of the chat template; models with several have one for use with tools."""
+        template = self.tokenizer.chat_template or ""
+        return "\n".join(template.values()) if isinstance(template, dict) else template
+
+    def _chat_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[int]:
         """What a message says is text: control tokens that it spells out open and close nothing."""
         if not messages:
             raise Unsupported("a chat needs at least one message")
@@ -53,14 +79,47 @@ class Codec:
             raise Unsupported(
                 f"{self.name} has no chat template; supported is completing a prompt as it stands"
             )
-        conversation = [{"role": each.role, "content": each.content} for each in messages]
+        knows_tools = "tools" in self._template
+        if tools and not knows_tools:
+            messages = _with_instructions(messages, tools)
         try:
             ids: list[int] = self.tokenizer.apply_chat_template(
-                conversation, add_generation_prompt=True, return_dict=False, sanitize_control_tokens=True
+                [_as_template_takes_it(each, knows_tools) for each in messages],
+                tools=[tool_calls.as_json(tool) for tool in tools] if tools and knows_tools else None,
+                add_generation_prompt=True,
+                return_dict=False,
+                sanitize_control_tokens=True,
             )
         except TemplateError as error:
             raise Unsupported(f"the chat template of {self.name} refuses these messages: {error}") from error
         return ids
+
+
+def _as_template_takes_it(message: Message, knows_tools: bool) -> dict[str, Any]:
+    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_call_id:
+        plain["tool_call_id"] = message.tool_call_id
+    if message.tool_calls and knows_tools:
+        plain["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    elif message.tool_calls:
+        calls = tool_calls.written(message.tool_calls)
+        plain["content"] = f"{message.content}\n{calls}" if message.content else calls
+    return plain
+
+
+def _with_instructions(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+    """How to call tools, at the end of the system message, which is made when there is none."""
+    text = tool_calls.instructions(tools)
+    if messages[0].role == "system":
+        return [Message("system", f"{messages[0].content}\n\n{text}"), *messages[1:]]
+    return [Message("system", text), *messages]
 
 
 def load(path: Path) -> Codec:
@@ -78,9 +137,13 @@ def load(path: Path) -> Codec:
 class TextStream:
     """One answer's text, piece by piece: never half a character, never a part of a stop string."""
 
-    def __init__(self, codec: Codec, context: Sequence[int], stop: Sequence[str]) -> None:
+    def __init__(
+        self, codec: Codec, context: Sequence[int], stop: Sequence[str], *, shows_control_tokens: bool = False
+    ) -> None:
         self._backend = codec.backend
-        self._decoder = DecodeStream(list(context[-_CONTEXT_TOKENS:]), skip_special_tokens=True)
+        self._decoder = DecodeStream(
+            list(context[-_CONTEXT_TOKENS:]), skip_special_tokens=not shows_control_tokens
+        )
         self._stop = tuple(stop)
         self._held = ""
         self.text = ""

@@ -76,9 +76,9 @@ def test_a_row_alone_draws_what_it_draws_in_company() -> None:
         SamplingParams(**{**{f: getattr(p, f) for f in p.__slots__}, "seed": n}) for n, p in enumerate(PARAMS)
     ]
     histories = [[1, 2, 3]] * len(seeded)
-    together = choose(scores.clone(), [choice(each) for each in seeded], histories)
+    together = choose(scores.clone(), [choice(each) for each in seeded], histories).tokens
     alone = [
-        choose(scores[row : row + 1].clone(), [choice(each)], histories[:1])[0]
+        choose(scores[row : row + 1].clone(), [choice(each)], histories[:1]).tokens[0]
         for row, each in enumerate(seeded)
     ]
     assert together == alone
@@ -89,7 +89,7 @@ def test_greedy_rows_take_the_best_and_penalties_count_for_them() -> None:
     best = scores[0].argmax().item()
     greedy = SamplingParams(temperature=0)
     harsh = SamplingParams(temperature=0, repetition_penalty=1e6)
-    tokens = choose(scores[:1].repeat(2, 1), [choice(greedy), choice(harsh)], [[best], [best]])
+    tokens = choose(scores[:1].repeat(2, 1), [choice(greedy), choice(harsh)], [[best], [best]]).tokens
     assert tokens[0] == best
     assert tokens[1] != best
 

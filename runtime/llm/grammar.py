@@ -1,0 +1,130 @@
+"""Which tokens a grammar allows next. Grammars are compiled by llguidance, beside the engine's thread, once
+for each text; an answer's state is a copy. It knows no logits and no requests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+from llguidance import LLExecutor, LLMatcher
+
+from runtime.llm.api import Grammar
+from runtime.llm.vocabulary import Vocabulary
+from runtime.platform.errors import RuntimeFault, Unsupported
+
+_NUM_KEPT = 128
+# With free whitespace a model at a high temperature may write blanks for ever.
+_JSON_OPTIONS = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+
+
+class Constraint:
+    """How far one answer has come in its grammar."""
+
+    def __init__(self, matcher: LLMatcher) -> None:
+        self.matcher = matcher
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing but the end may follow."""
+        return bool(self.matcher.is_stopped())
+
+    def accept(self, token: int) -> None:
+        if not self.matcher.consume_token(token):
+            raise RuntimeFault(f"the grammar got lost at token {token}: {self.matcher.get_error()}")
+
+
+class Grammars:
+    """One model's compiled grammars. Any thread may compile."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._compiled: OrderedDict[Grammar, LLMatcher] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def start(self, grammar: Grammar) -> Constraint:
+        """Raises `Unsupported`, naming what the grammar has that cannot be enforced."""
+        with self._lock:
+            known = self._compiled.get(grammar)
+        if known is None:
+            known = self._compile(grammar)
+        with self._lock:
+            self._compiled[grammar] = known
+            self._compiled.move_to_end(grammar)
+            if len(self._compiled) > _NUM_KEPT:
+                self._compiled.popitem(last=False)
+            return Constraint(known.deep_copy())
+
+    def _compile(self, grammar: Grammar) -> LLMatcher:
+        try:
+            matcher = LLMatcher(self._vocabulary.tokenizer, _source(grammar), log_level=0)
+        except ValueError as error:
+            # text that is no Unicode, for one
+            raise Unsupported(_complaint(grammar, str(error))) from error
+        if matcher.is_error():
+            raise Unsupported(_complaint(grammar, str(matcher.get_error())))
+        return matcher
+
+
+def fill(constraints: Sequence[Constraint], vocabulary_size: int) -> torch.Tensor:
+    """One bit a token, set where the grammar allows it next."""
+    # -> [N, V / 32] int32
+    words = -(-vocabulary_size // 32)
+    bits = torch.zeros(len(constraints), words, dtype=torch.int32)
+    rows = [(each.matcher, row) for row, each in enumerate(constraints)]
+    _executor().unsafe_compute_mask_ptr(rows, bits.data_ptr(), words * 4, len(constraints))
+    return bits
+
+
+@cache
+def _executor() -> LLExecutor:
+    return LLExecutor()
+
+
+def _source(grammar: Grammar) -> str:
+    match grammar.kind:
+        case "json_schema":
+            return _schema_source(grammar.text)
+        case "regex":
+            return str(LLMatcher.grammar_from_regex(grammar.text))
+        case "lark":
+            return str(LLMatcher.grammar_from_lark(grammar.text))
+        case "choice":
+            return str(LLMatcher.grammar_from_lark(f"start: {' | '.join(_texts(grammar.text))}"))
+
+
+def _schema_source(text: str) -> str:
+    schema = _read(text, "JSON schema")
+    if not isinstance(schema, dict):
+        raise Unsupported("a JSON schema must be a JSON object")
+    return str(LLMatcher.grammar_from_json_schema(text, overrides=_JSON_OPTIONS))
+
+
+def _texts(text: str) -> list[str]:
+    choices = _read(text, "list of choices")
+    if not isinstance(choices, list) or not choices or not all(isinstance(c, str) and c for c in choices):
+        raise Unsupported("choices must be a JSON array of at least one text, none of them empty")
+    return [json.dumps(choice, ensure_ascii=False) for choice in choices]
+
+
+def _read(text: str, what: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unsupported(f"the {what} is not valid JSON: {error}") from error
+
+
+def _complaint(grammar: Grammar, error: str) -> str:
+    if grammar.kind == "json_schema":
+        found = re.search(r"Unimplemented keys: (\[.*?\])", error)
+        if found:
+            keywords = ", ".join(json.loads(found[1]))
+            return f"the JSON schema has keywords that cannot be enforced: {keywords}"
+        return f"the JSON schema cannot be enforced: {error}"
+    what = {"regex": "regular expression", "lark": "grammar", "choice": "list of choices"}[grammar.kind]
+    return f"the {what} cannot be enforced: {error}"

@@ -1,0 +1,47 @@
+"""A model's tokens as the bytes that they stand for, in the form that llguidance reads. Made when first asked
+for: it takes a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from llguidance import LLTokenizer
+
+from runtime.llm.text import Codec
+from runtime.platform.errors import Unsupported
+
+
+class Vocabulary:
+    """Any thread may ask."""
+
+    def __init__(self, codec: Codec, end_ids: Iterable[int]) -> None:
+        self._codec = codec
+        self._end_ids = sorted(end_ids)
+        self._made: LLTokenizer | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def tokenizer(self) -> LLTokenizer:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def bytes_of(self, token: int) -> bytes:
+        if token >= self._codec.vocabulary_size:
+            return b""
+        return bytes(self.tokenizer.decode_bytes([token]))
+
+    def _make(self) -> LLTokenizer:
+        try:
+            return LLTokenizer(
+                self._codec.serialised(),
+                n_vocab=self._codec.vocabulary_size,
+                eos_token=self._end_ids or None,
+            )
+        except (ValueError, RuntimeError) as error:
+            raise Unsupported(
+                f"grammars and log probabilities are not supported for {self._codec.name}: {error}"
+            ) from error
