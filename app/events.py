@@ -110,4 +110,17 @@ class QueueChanged:
     remaining: int
 
 
-Event = JobEvent | QueueChanged
+@dataclass(frozen=True, slots=True)
+class PackMessage:
+    """What a pack tells its scripts in the browser: a named message, or a finished binary frame.
+
+    `client_id` None means every client.
+    """
+
+    client_id: str | None
+    kind: str
+    data: Any
+    frame: bytes | None = None
+
+
+Event = JobEvent | QueueChanged | PackMessage

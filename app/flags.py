@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument("--cache-mb", type=int, default=2048, help="size of the node output cache")
     kept = work.add_mutually_exclusive_group()
     kept.add_argument("--cache-none", action="store_true", help="compute every node of every prompt")
-    kept.add_argument("--cache-classic", "--high-ram", action="store_true", help="keep the last prompt's outputs")
+    kept.add_argument("--cache-classic", "--high-ram", action="store_true", help="keep the last prompt's")
     kept.add_argument("--cache-lru", type=int, default=0, metavar="N", help="keep at most N nodes' outputs")
     work.add_argument("--disable-metadata", action="store_true", help="write no workflow into files")
     work.add_argument("--disable-all-custom-nodes", action="store_true")

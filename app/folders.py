@@ -40,8 +40,13 @@ class Folder:
     lists_files: bool = True
 
 
+# What packs see and change: folder name to directories and extensions.
+SharedFolders = dict[str, tuple[list[str], set[str]]]
+
+
 @dataclass(slots=True)
 class _Listing:
+    folder: Folder
     names: list[str] = field(default_factory=list)
     stamps: dict[Path, int] = field(default_factory=dict)
 
@@ -57,24 +62,45 @@ class ModelFolders:
         for path in extra_model_paths:
             for name, root, is_default in read_extra_paths(path):
                 self._add_root(name, root, is_default)
+        self._shared: SharedFolders | None = None
         self._listings: dict[str, _Listing] = {}
         self._lock = threading.Lock()
 
     def folder_names(self) -> list[str]:
-        return list(self._folders)
+        return list(self._folders if self._shared is None else self._shared)
 
     def folder(self, name: str) -> Folder | None:
-        return self._folders.get(_LEGACY_NAMES.get(name, name))
+        name = _LEGACY_NAMES.get(name, name)
+        known = self._folders.get(name)
+        if self._shared is None:
+            return known
+        if name not in self._shared:
+            return None
+        paths, extensions = self._shared[name][:2]
+        roots = tuple(Path(path) for path in paths)
+        if known is None:
+            return Folder(roots, frozenset(extensions))
+        return Folder(roots, frozenset(extensions), known.marker, known.lists_files)
+
+    def share(self) -> SharedFolders:
+        """The same folders as a dict that its holder may change; from then on the dict says what there is."""
+        if self._shared is None:
+            sets = {folder.extensions: set(folder.extensions) for folder in self._folders.values()}
+            self._shared = {
+                name: ([str(root) for root in folder.roots], sets[folder.extensions])
+                for name, folder in self._folders.items()
+            }
+        return self._shared
 
     def names(self, name: str) -> list[str]:
         """Sorted relative names with forward slashes; empty for a folder that nobody knows."""
         name = _LEGACY_NAMES.get(name, name)
-        folder = self._folders.get(name)
+        folder = self.folder(name)
         if folder is None:
             return []
         with self._lock:
             listing = self._listings.get(name)
-            if listing is None or not listing.is_current():
+            if listing is None or listing.folder != folder or not listing.is_current():
                 listing = self._listings[name] = _list(folder)
         names = sorted(set(listing.names))
         if name == "checkpoints":
@@ -145,7 +171,7 @@ def _standard_folders(directories: Directories) -> dict[str, Folder]:
 
 
 def _list(folder: Folder) -> _Listing:
-    listing = _Listing()
+    listing = _Listing(folder)
     for root in folder.roots:
         listing.stamps[root] = _stamp(root)
         if root.is_dir():

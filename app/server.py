@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
@@ -27,6 +28,8 @@ from app.api import (
 )
 from app.backlog import Backlog
 from app.bus import Bus
+from app.compat.host import HOST, Host, set_host
+from app.compat.routes import PACK_ROUTES, packs_after_all
 from app.config import Config
 from app.database import Database
 from app.files import Files
@@ -62,11 +65,13 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     startup = Startup(lambda: metrics.watched(loader(config, files, metrics)))
     database = Database(config.directories.user / _DATABASE_FILE)
     backlog = Backlog(database, config.directories.user / _QUEUE_LOCK)
-    bus, past = Bus(), History(database)
+    bus, past = Bus(first_number=time.time_ns() // 1_000_000), History(database)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
     app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
     app[USERS] = Users(config.directories.user, config.multi_user)
     app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics)
+    app[HOST] = Host(config, files, publish=bus.publish, jobs=app[JOBS])
+    app[PACK_ROUTES] = app[HOST].routes
     app[ws.OPEN_SOCKETS] = set()
     app.cleanup_ctx.extend([_directories, _database, _work])
     app.on_shutdown.append(ws.close_all)
@@ -89,6 +94,8 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
 
 
 async def _work(app: web.Application) -> AsyncIterator[None]:
+    app[HOST].loop = asyncio.get_running_loop()
+    set_host(app[HOST])
     app[STARTUP].begin()
     await app[JOBS].open()
     yield
@@ -99,7 +106,7 @@ async def _work(app: web.Application) -> AsyncIterator[None]:
 def _middlewares(config: Config) -> list[Middleware]:
     origin = guard_origin if config.cors_origin is None else allow_origin(config.cors_origin)
     outer = [cache_headers, compress] if config.compress_bodies else [cache_headers]
-    return [*outer, origin, errors_as_json]
+    return [*outer, origin, errors_as_json, packs_after_all]
 
 
 def _add_routes(app: web.Application) -> None:

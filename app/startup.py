@@ -8,7 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from app.compat.host import Host, find_host, host, set_host
+from app.compat.packs import load_packs, run_prestartup
 from app.config import Config
 from app.errors import Unavailable
 from app.events import Event
@@ -32,6 +35,11 @@ class Studio:
     llm: LanguageRuntime
     diffusion: DiffusionRuntime
 
+    def unload(self) -> None:
+        """Weights that nothing running needs."""
+        self.llm.unload()
+        self.diffusion.unload()
+
     def close(self) -> None:
         self.diffusion.close()
         self.llm.close()
@@ -39,6 +47,9 @@ class Studio:
 
 def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_forward: OnForward) -> Studio:
     """Blocks for seconds; raises when a part of the program itself cannot be loaded."""
+    if find_host() is None:
+        set_host(Host(config, files))
+    run_prestartup(_pack_folders(files), _allowed(config))
     # imported here and not above, because the server listens before these are there
     from runtime.diffusion.engine import Engine as DiffusionEngine
     from runtime.llm.engine import Engine as LanguageEngine
@@ -46,11 +57,13 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
     registry = load_nodes(config, files)
     device = choose_device(config)
     models = files.language_model_paths
-    return Studio(
+    studio = Studio(
         registry=registry,
         llm=LanguageEngine(models=models, device=device, on_forward=on_llm_forward),
         diffusion=DiffusionEngine(language_models=models, device=device, on_forward=on_diffusion_forward),
     )
+    host().unload = studio.unload
+    return studio
 
 
 def services_for(studio: Studio, config: Config, files: Files, publish: Callable[[Event], None]) -> Services:
@@ -69,13 +82,19 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
 
 def load_nodes(config: Config, files: Files) -> Registry:
     """The program's own nodes, then the packs of every custom_nodes folder."""
-    registry = Registry()
+    registry = host().registry = Registry()
     registry.load_builtin()
-    allowed = None if config.custom_nodes else config.whitelisted_packs
-    packs = files.folders.folder("custom_nodes")
-    for root in packs.roots if packs else ():
-        registry.load_packs(root, allowed)
+    load_packs(registry, _pack_folders(files), _allowed(config))
     return registry
+
+
+def _pack_folders(files: Files) -> tuple[Path, ...]:
+    packs = files.folders.folder("custom_nodes")
+    return packs.roots if packs else ()
+
+
+def _allowed(config: Config) -> tuple[str, ...] | None:
+    return None if config.custom_nodes else config.whitelisted_packs
 
 
 def choose_device(config: Config) -> str:

@@ -15,11 +15,15 @@ from nodes.spec import Library, NodeSpec, Slot
 
 
 class Registry:
-    """Built-in nodes first; a pack cannot replace one of them, and of two packs the later one wins."""
+    """Built-in nodes first; a pack cannot replace one of them, and of two packs the later one wins.
+
+    `web` has the folders of browser scripts, by the name under which they are served.
+    """
 
     def __init__(self, specs: Iterable[NodeSpec] = ()) -> None:
         self._specs = {spec.id: spec for spec in specs}
         self.packs: list[Pack] = []
+        self.web: dict[str, str] = {}
 
     def find(self, id: str) -> NodeSpec | None:
         return self._specs.get(id)
@@ -44,14 +48,19 @@ class Registry:
 
         `allowed` names the packs to load; None loads all.
         """
-        builtin = frozenset(id for id, spec in self._specs.items() if spec.pack is None)
         wanted = None if allowed is None else frozenset(allowed)
         for path in pack_paths(folder):
             if wanted is not None and path.name not in wanted:
                 continue
-            pack = load_pack(path)
-            self.packs.append(pack)
-            self._specs.update({spec.id: spec for spec in pack.specs if spec.id not in builtin})
+            self.add_pack(load_pack(path))
+
+    def add_pack(self, pack: Pack) -> None:
+        self.packs.append(pack)
+        self.web.update({name: str(folder) for name, folder in pack.web.items()})
+        for spec in pack.specs:
+            known = self._specs.get(spec.id)
+            if known is None or known.pack is not None:
+                self._specs[spec.id] = spec
 
     def object_info(self, id: str, library: Library) -> dict[str, Any]:
         """One class as ComfyUI describes it; a pack's INPUT_TYPES may raise anything here."""

@@ -117,7 +117,7 @@ class NodeSpec:
     the inputs that it names ("*" for all), which the ordinary range and choice checks then leave to it.
     Linked inputs are None in both. An `input_types` among the checked inputs receives the types that the
     links bring and replaces the link check. `uses_node_id` keeps two nodes with equal inputs apart in the
-    cache. `accepts_any_input` passes undeclared inputs.
+    cache. `accepts_any_input` passes undeclared inputs, `accepts_any_link` those of them that are linked.
     """
 
     id: str
@@ -143,5 +143,6 @@ class NodeSpec:
     search_aliases: tuple[str, ...] = ()
     uses_node_id: bool = False
     accepts_any_input: bool = False
+    accepts_any_link: bool = False
     is_api_node: bool = False
     has_intermediate_output: bool = False

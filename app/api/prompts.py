@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.api.read import json_body
+from app.compat.host import HOST, OnPrompt
 from app.errors import error_body
 from app.graph.complaints import PromptRejected
 from app.graph.validate import parse_and_validate
@@ -18,13 +21,17 @@ from app.keys import CONFIG, FILES, JOBS, STARTUP
 from app.queue import Job
 from app.revive import NO_METADATA
 
+log = logging.getLogger(__name__)
+
 routes = web.RouteTableDef()
 
 SECRETS = ("auth_token_comfy_org", "api_key_comfy_org")
 
 
 class PromptBody(BaseModel):
-    """`prompt` stays plain JSON here: app.graph judges it, node by node."""
+    """`prompt` stays plain JSON here: app.graph judges it, node by node. Packs may add fields."""
+
+    model_config = ConfigDict(extra="allow")
 
     prompt: dict[str, Any] | None = None
     client_id: str | None = None
@@ -43,6 +50,7 @@ async def queue_length(request: web.Request) -> web.Response:
 @routes.post("/prompt")
 async def post_prompt(request: web.Request) -> web.Response:
     body = await json_body(request, PromptBody, fault_type="invalid_prompt")
+    body = await _rewritten(body, request.app[HOST].on_prompt)
     jobs = request.app[JOBS]
     number = body.number if body.number is not None else jobs.next_number(body.front)
     if body.prompt is None:
@@ -63,6 +71,20 @@ async def post_prompt(request: web.Request) -> web.Response:
     await jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, hidden))
     answer = {"prompt_id": prompt_id, "number": number, "node_errors": valid.node_errors_json()}
     return web.json_response(answer)
+
+
+async def _rewritten(body: PromptBody, handlers: Sequence[OnPrompt]) -> PromptBody:
+    """Packs may change a prompt before anybody judges it. One that fails is passed over."""
+    for handler in list(handlers):
+        try:
+            changed = await asyncio.to_thread(handler, body.model_dump(exclude_unset=True))
+            body = PromptBody.model_validate(changed)
+        except ValidationError:
+            log.error("a pack's prompt handler %r returned no prompt, and is passed over", handler)
+        # foreign code, whose failure must not refuse everybody's prompts
+        except Exception:
+            log.exception("a pack's prompt handler %r failed", handler)
+    return body
 
 
 def _refused(body: dict[str, Any]) -> web.Response:

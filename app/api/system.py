@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -43,14 +44,13 @@ async def metrics(request: web.Request) -> web.Response:
 @routes.get("/extensions")
 async def pack_scripts(request: web.Request) -> web.Response:
     """URL paths of the scripts that packs bring for an editor."""
-    packs = (await request.app[STARTUP].ready()).registry.packs
+    folders = dict((await request.app[STARTUP].ready()).registry.web)
 
     def find() -> list[str]:
         return [
-            f"/extensions/{quote(pack.name)}/{quote(path.relative_to(pack.web).as_posix())}"
-            for pack in packs
-            if pack.web is not None
-            for path in sorted(pack.web.rglob("*.js"))
+            f"/extensions/{quote(name)}/{quote(path.relative_to(folder).as_posix())}"
+            for name, folder in folders.items()
+            for path in sorted(Path(folder).rglob("*.js"))
         ]
 
     return web.json_response(await asyncio.to_thread(find))
@@ -58,12 +58,11 @@ async def pack_scripts(request: web.Request) -> web.Response:
 
 @routes.get("/extensions/{pack}/{path:.+}")
 async def pack_file(request: web.Request) -> web.StreamResponse:
-    packs = (await request.app[STARTUP].ready()).registry.packs
+    folders = (await request.app[STARTUP].ready()).registry.web
     name = request.match_info["pack"]
-    root = next((pack.web for pack in packs if pack.name == name and pack.web is not None), None)
-    if root is None:
+    if name not in folders:
         raise NotFound(f"No pack '{name}' has files for an editor")
-    path = within(root, request.match_info["path"])
+    path = within(Path(folders[name]), request.match_info["path"])
     if not await asyncio.to_thread(path.is_file):
         raise NotFound("There is no such file")
     return web.FileResponse(path)

@@ -45,7 +45,7 @@ class JobNodeContext:
         self.llm = services.llm
         self.diffusion = services.diffusion
         self._name = name
-        self._client_id = client_id
+        self.client_id = client_id
         self._sends_previews = sends_previews
         self._stop = stop
         self._publish = services.publish
@@ -58,17 +58,17 @@ class JobNodeContext:
 
     def progress(self, value: float, maximum: float) -> None:
         self.check_cancelled()
-        self._publish(NodeProgress(self.prompt_id, self._client_id, self._name, value, maximum))
+        self._publish(NodeProgress(self.prompt_id, self.client_id, self._name, value, maximum))
 
     def preview(self, image: Image) -> None:
         self.check_cancelled()
-        self._publish(NodePreview(self.prompt_id, self._client_id, self._name, encoded(image), "image/jpeg"))
+        self._publish(NodePreview(self.prompt_id, self.client_id, self._name, encoded(image), "image/jpeg"))
 
     def text(self, delta: str) -> None:
         self.check_cancelled()
         with self._text_lock:
             self._text += delta
-            self._publish(NodeText(self.prompt_id, self._client_id, self._name, self._text))
+            self._publish(NodeText(self.prompt_id, self.client_id, self._name, self._text))
 
     async def run(self, handle: Handle[R]) -> R:
         try:

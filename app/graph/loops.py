@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own for each pack that has coroutines, so that no pack blocks the server's."""
+"""An event loop in a thread of its own for each pack with coroutines, so that none blocks the server's."""
 
 from __future__ import annotations
 

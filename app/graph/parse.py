@@ -106,9 +106,13 @@ def parse_node(
 
 def _node(id: str, spec: NodeSpec, slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Node:
     slots = live_slots(slots, given)
-    if spec.accepts_any_input:
+    if spec.accepts_any_input or spec.accepts_any_link:
         known = {slot.name for slot in slots}
-        slots = (*slots, *(Slot(name, "*", "optional") for name in given if name not in known))
+        extra = [name for name in given if name not in known]
+        slots = (
+            *slots,
+            *(Slot(n, "*", "optional") for n in extra if spec.accepts_any_input or as_link(given[n])),
+        )
     constants: dict[str, Any] = {}
     links: dict[str, Link] = {}
     broken: dict[str, list[Any]] = {}

@@ -31,8 +31,8 @@ class Services:
     """`publish` may be called from any thread. `threads` run the plain functions of nodes.
 
     `pack_locks` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
-    time. `keeps` says which results outlive their job: all that the cache has room for, those of the last job,
-    or nothing, and then no node shares another's result.
+    time. `keeps` says which results outlive their job: all that the cache has room for, those of the last
+    job, or nothing, and then no node shares another's result.
     """
 
     specs: Specs

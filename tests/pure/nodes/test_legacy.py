@@ -125,7 +125,7 @@ def test_a_pack_that_fails_is_kept_with_its_reason_and_stops_nobody(here):
     assert "SystemExit" in found["leaves"].error
     assert "NODE_CLASS_MAPPINGS" in found["empty"].error
     assert found["good.pack"].error is None
-    assert found["good.pack"].web.name == "js"
+    assert found["good.pack"].web["good.pack"].name == "js"
     assert here.registry["Typed"].python_module == "custom_nodes.typed"
 
 

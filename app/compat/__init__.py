@@ -1,0 +1,1 @@
+"""ComfyUI's names for packs: an import hook, and thin faces over what this program has."""

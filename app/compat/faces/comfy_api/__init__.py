@@ -1,0 +1,1 @@
+"""`comfy_api`: the versions are packages below."""

@@ -1,0 +1,1 @@
+"""`comfy_execution`: the package only; what it holds is imported when it is asked for."""
