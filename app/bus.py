@@ -1,7 +1,7 @@
 """Carries events from any thread to every client that they concern, without letting one client slow another.
 
-Starts, results and errors never drop; of progress, previews and text only the newest unsent one is kept. It
-knows no sockets and no JSON.
+Starts, results and errors never drop; of progress, previews and text only the newest unsent one is kept.
+Events are numbered, so that a client that comes back is told what it missed. It knows no sockets, no JSON.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from app.events import (
     ExecutionEnd,
     ExecutionInterrupted,
     JobEvent,
-    NodePreview,
-    NodeProgress,
     NodeStarted,
-    NodeText,
+    PackMessage,
     QueueChanged,
 )
+from app.replay import COALESCING, Numbered, Replay, coalescing_key
 
-COALESCING = (NodeProgress, NodePreview, NodeText)
 HEARD_BY_ALL_WHEN_UNOWNED = (*COALESCING, ExecutionInterrupted)
 
 
@@ -49,14 +47,14 @@ class Subscription:
     def __init__(self, client_id: str, limit: int) -> None:
         self.client_id = client_id
         self._limit = limit
-        self._pending: dict[Hashable, Event | Direct] = {}
+        self._pending: dict[Hashable, Numbered | Direct] = {}
         self._numbers = itertools.count()
         self._ended: Exception | None = None
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
 
-    def put(self, message: Event | Direct) -> None:
+    def put(self, message: Numbered | Direct) -> None:
         with self._lock:
             self._store(message)
         if not self._loop.is_closed():
@@ -68,7 +66,7 @@ class Subscription:
             self._ended = reason
         self._wake.set()
 
-    async def receive(self) -> Event | Direct:
+    async def receive(self) -> Numbered | Direct:
         """The next message; raises `Overrun` or `Replaced` when there will be none."""
         while True:
             self._wake.clear()
@@ -79,18 +77,19 @@ class Subscription:
                     return self._pending.pop(next(iter(self._pending)))
             await self._wake.wait()
 
-    def _store(self, message: Event | Direct) -> None:
+    def _store(self, message: Numbered | Direct) -> None:
         if self._ended is not None:
             return
-        if isinstance(message, COALESCING):
-            key: Hashable = (type(message), message.prompt_id, message.node.node_id)
+        event = message.event if isinstance(message, Numbered) else None
+        key = None if event is None else coalescing_key(event)
+        if key is not None:
             # to the end, so that an update never arrives before the start of what it updates
             self._pending.pop(key, None)
             if len(self._pending) < self._limit:
                 self._pending[key] = message
         elif len(self._pending) < self._limit:
             self._pending[next(self._numbers)] = message
-        elif isinstance(message, QueueChanged):
+        elif isinstance(event, QueueChanged):
             self._pending[QueueChanged] = message
         else:
             self._pending.clear()
@@ -98,26 +97,45 @@ class Subscription:
 
 
 class Bus:
-    """`publish` may be called from any thread; events of one thread arrive in the order of the calls."""
+    """`publish` may be called from any thread; events of one thread arrive in the order of the calls.
 
-    def __init__(self, limit: int = 4096) -> None:
+    Numbers begin with `first_number`, which must lie above those of an earlier process.
+    """
+
+    def __init__(self, limit: int = 4096, first_number: int = 1) -> None:
         self._limit = limit
+        self._latest = first_number - 1
+        self._replay = Replay(first_number)
         self._lock = threading.Lock()
         self._subscriptions: dict[str, Subscription] = {}
         self._running_node: dict[str, NodeStarted] = {}
 
     def publish(self, event: Event) -> None:
         with self._lock:
+            self._latest += 1
+            numbered = Numbered(self._latest, event)
             self._remember(event)
+            self._replay.add(numbered)
             for subscription in self._listeners(event):
-                subscription.put(event)
+                subscription.put(numbered)
 
-    def subscribe(self, client_id: str, *greetings: Direct) -> Subscription:
-        """A client id belongs to its newest connection. The greetings come before every event."""
+    def subscribe(
+        self, client_id: str, *greetings: Direct, since: int | None = None, gap: Direct | None = None
+    ) -> Subscription:
+        """A client id belongs to its newest connection. The greetings come before every event.
+
+        With `since`, the kept events of the client's own prompts come again, also older ones: they tell where
+        its prompts stand. `gap` comes before them when more was missed than that.
+        """
         fresh = Subscription(client_id, self._limit)
         for greeting in greetings:
             fresh.put(greeting)
         with self._lock:
+            if since is not None:
+                if gap is not None and self._replay.has_lost(client_id, since, self._latest):
+                    fresh.put(gap)
+                for numbered in self._replay.events(client_id):
+                    fresh.put(numbered)
             older = self._subscriptions.get(client_id)
             self._subscriptions[client_id] = fresh
         if older is not None:
@@ -142,9 +160,9 @@ class Bus:
             self._running_node.pop(event.prompt_id, None)
 
     def _listeners(self, event: Event) -> list[Subscription]:
-        if isinstance(event, JobEvent) and event.client_id is not None:
+        if isinstance(event, JobEvent | PackMessage) and event.client_id is not None:
             owner = self._subscriptions.get(event.client_id)
             return [] if owner is None else [owner]
-        if isinstance(event, (QueueChanged, *HEARD_BY_ALL_WHEN_UNOWNED)):
+        if isinstance(event, (QueueChanged, PackMessage, *HEARD_BY_ALL_WHEN_UNOWNED)):
             return list(self._subscriptions.values())
         return []

@@ -14,6 +14,7 @@ from typing import Any
 from app import events
 from app.events import Event, JobEvent, NodeName
 from app.json_text import encode
+from app.replay import Numbered
 
 Frame = str | bytes
 
@@ -56,16 +57,41 @@ def client_features(text: str) -> dict[str, Any] | None:
 
 
 class Wire:
-    """`features` are the client's flags, replaced when its handshake arrives."""
+    """`features` are the client's flags, replaced when its handshake arrives.
 
-    def __init__(self) -> None:
+    `since` is the number of the last event that the client has seen; None for one that counts no events.
+    """
+
+    def __init__(self, since: int | None = None) -> None:
+        self._since = since
         self.features: Mapping[str, Any] = {}
         self._progress: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def numbered_frames(self, numbered: Numbered) -> list[Frame]:
+        """The number stands in the last frame: who has that one has all of the event.
+
+        An event that the client has seen already makes no frames, but tells how far its nodes were.
+        """
+        frames = self.frames(numbered.event)
+        if self._since is None:
+            return frames
+        if numbered.number <= self._since:
+            return []
+        last = frames[-1]
+        if isinstance(last, str):
+            frames[-1] = f'{last[:-1]}, "seq": {numbered.number}}}'
+        return frames
+
+    def missed(self) -> str:
+        """More happened than the server has kept; /history and /jobs tell what became of it."""
+        return message("treadle.missed", {"since": self._since})
 
     def frames(self, event: Event) -> list[Frame]:
         match event:
             case events.QueueChanged():
                 return [status(event.remaining)]
+            case events.PackMessage():
+                return [message(event.kind, event.data) if event.frame is None else event.frame]
             case events.NodeStarted():
                 return self._node_started(event)
             case events.NodeProgress():

@@ -10,6 +10,7 @@ import uuid
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from app import wire
+from app.api.read import query_int
 from app.bus import Direct, Overrun, Replaced, Subscription
 from app.keys import BUS, CONFIG, JOBS
 
@@ -20,11 +21,13 @@ OPEN_SOCKETS = web.AppKey("open_sockets", set[web.WebSocketResponse])
 
 
 async def connect(request: web.Request) -> web.WebSocketResponse:
+    since = query_int(request, "since")
     socket = web.WebSocketResponse(heartbeat=30, compress=False)
     await socket.prepare(request)
     client_id = request.query.get("clientId") or uuid.uuid4().hex
-    bus, translator = request.app[BUS], wire.Wire()
-    subscription = bus.subscribe(client_id, *_greetings(request, client_id))
+    bus, translator = request.app[BUS], wire.Wire(since)
+    greetings = _greetings(request, client_id, since)
+    subscription = bus.subscribe(client_id, *greetings, since=since, gap=Direct(translator.missed()))
     open_sockets = request.app[OPEN_SOCKETS]
     open_sockets.add(socket)
     writer = asyncio.create_task(_write(request, socket, subscription, translator))
@@ -45,10 +48,11 @@ async def close_all(app: web.Application) -> None:
         await socket.close(code=WSCloseCode.GOING_AWAY, message=b"server is closing")
 
 
-def _greetings(request: web.Request, client_id: str) -> list[Direct]:
+def _greetings(request: web.Request, client_id: str, since: int | None) -> list[Direct]:
+    """Who counts events is told by them where its prompt is."""
     greetings = [Direct(wire.status(request.app[JOBS].remaining(), sid=client_id))]
     running = request.app[BUS].running_node(client_id)
-    if running is not None:
+    if running is not None and since is None:
         greetings.append(Direct(wire.message("executing", {"node": running.node.node_id})))
     return greetings
 
@@ -77,7 +81,7 @@ async def _write(
     try:
         while True:
             message = await subscription.receive()
-            frames = [message.frame] if isinstance(message, Direct) else translator.frames(message)
+            frames = [message.frame] if isinstance(message, Direct) else translator.numbered_frames(message)
             for frame in frames:
                 async with asyncio.timeout(SEND_TIMEOUT_S):
                     await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))

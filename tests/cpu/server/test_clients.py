@@ -1,6 +1,7 @@
 import asyncio
 import json
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -87,6 +88,47 @@ async def test_a_client_that_comes_back_hears_where_its_prompt_is(
     gate.opened.set()
     messages = await back.until_end(answer["prompt_id"])
     assert "execution_success" in [kind for kind, _ in messages]
+
+
+async def counted(
+    client: Client, since: int, until: Callable[[dict[str, Any]], bool]
+) -> list[dict[str, Any]]:
+    """What a client that counts events hears after the greeting, without the queue's changes."""
+    async with client.ws_connect("/ws", params={"clientId": "me", "since": since}) as socket:
+        assert (await socket.receive_json(timeout=10))["type"] == "status"
+        heard: list[dict[str, Any]] = []
+        while not heard or not until(heard[-1]):
+            message = await socket.receive_json(timeout=10)
+            heard += [message] if message["type"] != "status" else []
+        return heard
+
+
+async def test_a_client_that_counts_events_gets_what_it_missed_and_nothing_twice(
+    client: Client, gate: Gate, listen: Listen
+) -> None:
+    held = graph(("Source", {"text": "x"}), ("Hold", {"text": ["1", 0]}), ("Show", {"text": ["2", 0]}))
+    listening = asyncio.create_task(counted(client, 0, lambda message: message["data"].get("node") == "2"))
+    while "me" not in client.app[BUS]._subscriptions:
+        await asyncio.sleep(0.01)
+    _, answer = await post(client, held, client_id="me")
+    before = await listening
+    gate.opened.set()
+    while not await (await client.get(f"/history/{answer['prompt_id']}")).json():
+        await asyncio.sleep(0.01)
+    end = {"node": None, "prompt_id": answer["prompt_id"]}
+    after = await counted(client, before[-1]["seq"], lambda message: message["data"] == end)
+    assert after[0]["data"]["nodes"].keys() == {"1", "2"}, "progress is cumulative again"
+
+    numbers = [message["seq"] for message in before + after if "seq" in message]
+    assert numbers == sorted(set(numbers))
+    whole = await counted(client, 0, lambda message: message["data"] == end)
+    assert [message["type"] for message in before + after] == [message["type"] for message in whole]
+    last_seen = await counted(client, 1, lambda message: True)
+    assert last_seen == [{"type": "treadle.missed", "data": {"since": 1}}]
+
+
+async def test_a_number_that_is_none_is_refused(client: Client) -> None:
+    assert (await client.get("/ws?since=soon")).status == 400
 
 
 async def test_a_second_connection_of_an_id_takes_over_and_the_first_is_closed(

@@ -19,6 +19,7 @@ from app.events import (
     NodeText,
     QueueChanged,
 )
+from app.replay import Numbered
 
 NODE = NodeName("3", "3")
 
@@ -27,11 +28,16 @@ def progress(value: float, client_id: str | None = "me", node: NodeName = NODE) 
     return NodeProgress("p", client_id, node, value, 10)
 
 
+async def heard(subscription: Subscription) -> Event | Direct:
+    message = await subscription.receive()
+    return message if isinstance(message, Direct) else message.event
+
+
 async def drain(subscription: Subscription) -> list[Event | Direct]:
     received = []
     while True:
         try:
-            received.append(await asyncio.wait_for(subscription.receive(), 0.01))
+            received.append(await asyncio.wait_for(heard(subscription), 0.01))
         except TimeoutError:
             return received
 
@@ -94,7 +100,7 @@ async def test_a_client_that_never_reads_is_dropped_and_holds_a_bounded_backlog(
         bus.publish(QueueChanged(number))
         bus.publish(progress(number, client_id="lazy"))
         bus.publish(ExecutionStart(str(number), "lazy"))
-        assert await keen.receive() == QueueChanged(number)
+        assert await heard(keen) == QueueChanged(number)
     assert len(lazy._pending) <= 51
     with pytest.raises(Overrun):
         await lazy.receive()
@@ -142,7 +148,7 @@ async def test_events_of_many_threads_arrive_complete_and_each_thread_in_order()
     threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
     for thread in threads:
         thread.start()
-    received = [await mine.receive() for _ in range(4 * 300)]
+    received = [await heard(mine) for _ in range(4 * 300)]
     for name in "abcd":
         numbers = [event.nodes[0] for event in received if event.prompt_id == name]  # type: ignore[union-attr]
         assert numbers == [str(number) for number in range(300)]
@@ -165,9 +171,40 @@ async def test_whatever_the_reader_does_nothing_but_stale_updates_is_lost(seed: 
             certain.append(ExecutionCached("p", "me", (str(step),)))
             bus.publish(certain[-1])
         while mine._pending and chance.random() < 0.4:
-            received.append(await mine.receive())
+            received.append(await heard(mine))
     received += await drain(mine)
     assert [event for event in received if isinstance(event, ExecutionCached)] == certain
     updates = [event for event in received if isinstance(event, NodeProgress)]
     assert [event.value for event in updates] == sorted(event.value for event in updates)
     assert {event.node.node_id: event.value for event in updates} == newest
+
+
+async def test_numbers_tell_a_client_that_comes_back_what_it_missed() -> None:
+    bus = Bus(first_number=1000)
+    gap = Direct("some are lost")
+    first = bus.subscribe("me", since=0, gap=gap)
+    bus.publish(ExecutionStart("p", "me"))
+    seen = await first.receive()
+    assert isinstance(seen, Numbered)
+    assert seen.number == 1000
+    bus.unsubscribe(first)
+    bus.publish(NodeStarted("p", "me", NODE))
+    bus.publish(ExecutionStart("q", "other"))
+    bus.publish(progress(1))
+    bus.publish(progress(2))
+    again = bus.subscribe("me", since=seen.number, gap=gap)
+    bus.publish(NodeFinished("p", "me", NODE, None))
+    came = [await again.receive() for _ in range(4)]
+    assert [(one.number, type(one.event)) for one in came if isinstance(one, Numbered)] == [
+        (1000, ExecutionStart),
+        (1001, NodeStarted),
+        (1004, NodeProgress),
+        (1005, NodeFinished),
+    ]
+    assert await heard(bus.subscribe("me", since=7, gap=gap)) == gap
+
+
+async def test_a_client_that_does_not_ask_is_told_nothing_again() -> None:
+    bus = Bus()
+    bus.publish(ExecutionStart("p", "me"))
+    assert await drain(bus.subscribe("me")) == []

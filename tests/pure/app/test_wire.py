@@ -3,7 +3,8 @@ import struct
 from typing import Any
 
 from app import events, wire
-from app.events import NodeName
+from app.events import NodeName, NodeProgress, NodeStarted
+from app.replay import Numbered
 from app.wire import Frame, Wire
 
 NODE = NodeName("5.0.1", "5", "5")
@@ -158,3 +159,21 @@ def test_only_a_handshake_is_a_handshake() -> None:
     assert wire.client_features('{"type":"feature_flags","data":7}') == {}
     for other in ('{"type":"hello"}', "[]", "not json", "null"):
         assert wire.client_features(other) is None
+
+
+def test_a_client_that_counts_finds_the_number_in_the_last_frame_of_an_event() -> None:
+    counting = Wire(since=4)
+    node = NodeName("3", "3")
+    assert counting.numbered_frames(Numbered(4, NodeStarted("p", "me", node))) == []
+    frames = counting.numbered_frames(Numbered(5, NodeProgress("p", "me", node, 2, 8)))
+    parsed: list[Any] = [json.loads(frame) for frame in frames]
+    assert [(frame["type"], frame.get("seq")) for frame in parsed] == [
+        ("progress_state", None),
+        ("progress", 5),
+    ]
+    assert parsed[0]["data"]["nodes"]["3"]["value"] == 2
+
+
+def test_a_client_that_does_not_count_gets_frames_as_ever() -> None:
+    event = NodeStarted("p", "me", NodeName("3", "3"))
+    assert Wire().numbered_frames(Numbered(5, event)) == Wire().frames(event)
