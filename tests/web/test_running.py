@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.web.gestures import menu, node, open_example, open_file, pull_off, socket
 from tests.web.program import Server, example
@@ -124,3 +124,47 @@ def test_a_refused_prompt_says_so_on_the_node_and_its_input(page: Page) -> None:
     page.keyboard.press("Control+z")
     page.locator(".problems").get_by_role("button", name="Dismiss").click()
     expect(refused).to_have_count(0)
+
+
+def test_a_node_that_fails_shows_its_error_and_leads_there_from_the_list(page: Page, tmp_path: Path) -> None:
+    template = {"class_type": "TextTemplate", "inputs": {"template": "a {nobody} here"}}
+    shown = {"class_type": "TextPreview", "inputs": {"text": ["1", 0]}}
+    file = tmp_path / "failing.json"
+    file.write_text(json.dumps({"1": template, "2": shown}))
+    open_file(page, file)
+    expect(page.locator(".node")).to_have_count(2)
+    run(page)
+    failed = page.locator(".node.has-error")
+    expect(failed.locator(".node-trouble")).to_contain_text("nobody", timeout=SLOW)
+    problems = page.locator(".problems")
+    problems.get_by_role("button", name="nobody").click()
+    expect(page.locator(".node.selected.has-error")).to_have_count(1)
+    # running on is possible at once, and forgets the failure
+    failed.locator("textarea").fill("all well")
+    run(page)
+    expect(page.locator(".shown-text")).to_have_text("all well", timeout=SLOW)
+    expect(problems).to_have_count(0)
+
+
+def test_a_lost_connection_comes_back_and_misses_nothing(page: Page, tmp_path: Path) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def through(route: WebSocketRoute) -> None:
+        sockets.append(route)
+        route.connect_to_server()
+
+    page.route_web_socket("**/ws?**", through)
+    page.reload()
+    page.locator(".node").first.wait_for()
+    file = tmp_path / "words.json"
+    text = {"class_type": "TextTemplate", "inputs": {"template": "came while nobody listened"}}
+    shown = {"class_type": "TextPreview", "inputs": {"text": ["1", 0]}}
+    file.write_text(json.dumps({"1": text, "2": shown}))
+    open_file(page, file)
+    expect(page.locator(".node")).to_have_count(2)
+    sockets[0].close()
+    expect(page.locator(".connection-lost")).to_be_visible()
+    run(page)
+    expect(page.locator(".connection-lost")).to_have_count(0)
+    expect(page.locator(".shown-text")).to_have_text("came while nobody listened", timeout=SLOW)
+    assert len(sockets) == 2

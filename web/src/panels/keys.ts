@@ -29,11 +29,15 @@ const BY_KEY = new Map<string, Action>(
   Object.values(ACTIONS).flatMap((action: Action) => action.keys.map((key) => [key, action] as const)),
 );
 
+/** A focused button is pressed with it, a focused node selected. */
+function hasOwnSpace(event: Event): boolean {
+  return event.target instanceof Element && event.target.closest("button, .react-flow__node") !== null;
+}
+
 function onKeyDown(event: KeyboardEvent): void {
   const action = BY_KEY.get(nameOf(event));
   if (!action || (isInField(event) && !action.worksInFields)) return;
-  // a focused button means its own space and enter
-  if (event.target instanceof HTMLButtonElement && ["Space", "Enter"].includes(nameOf(event))) return;
+  if (nameOf(event) === "Space" && hasOwnSpace(event)) return;
   event.preventDefault();
   action.perform();
 }
