@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { toggleMode } from "../src/graph/commands.ts";
+import type { JsonObject } from "../src/graph/json.ts";
 import { readWorkflow } from "../src/graph/readWorkflow.ts";
-import { ConversionError, toPrompt } from "../src/graph/toPrompt.ts";
+import { toPrompt } from "../src/graph/toPrompt.ts";
 import { writeWorkflow } from "../src/graph/writeWorkflow.ts";
 import { after, link, pictureGraph, value, withNodes } from "./build.ts";
 import { DEFINITIONS } from "./definitions.ts";
@@ -135,24 +136,97 @@ describe("reroutes and value boxes", () => {
   });
 });
 
-describe("what cannot be run", () => {
-  const subgraph = {
-    nodes: [{ id: 1, type: "the-definition", pos: [0, 0] }],
-    links: [],
-    version: 0.4,
-    definitions: { subgraphs: [{ id: "the-definition", name: "My part" }] },
+const number = (name: string, id: number) => ({ id: `id-${name}`, name, type: "*", linkIds: [id] });
+
+/** A definition with an encoder inside: clip and text come in, the conditioning goes out. */
+const ENCODER = {
+  id: "encoder",
+  name: "My part",
+  version: 1,
+  nodes: [
+    {
+      id: 3,
+      type: "Encode",
+      inputs: [
+        { name: "clip", type: "CLIP", link: 1 },
+        { name: "text", type: "STRING", widget: { name: "text" }, link: 2 },
+      ],
+      outputs: [{ name: "CONDITIONING", type: "CONDITIONING", links: [3] }],
+      widgets_values: ["from inside"],
+    },
+  ],
+  links: [
+    { id: 1, origin_id: -10, origin_slot: 0, target_id: 3, target_slot: 0, type: "CLIP" },
+    { id: 2, origin_id: -10, origin_slot: 1, target_id: 3, target_slot: 1, type: "STRING" },
+    { id: 3, origin_id: 3, origin_slot: 0, target_id: -20, target_slot: 0, type: "CONDITIONING" },
+  ],
+  inputs: [number("clip", 1), number("text", 2)],
+  outputs: [number("CONDITIONING", 3)],
+};
+
+function instance(id: number, more: object) {
+  return {
+    id,
+    type: "encoder",
+    inputs: [
+      { name: "clip", type: "CLIP", link: id },
+      { name: "text", type: "STRING", widget: { name: "text" }, link: null },
+    ],
+    outputs: [{ name: "CONDITIONING", type: "CONDITIONING", links: [] }],
+    ...more,
   };
+}
 
-  test("a subgraph is refused by its name", () => {
-    const { document } = readWorkflow(subgraph, DEFINITIONS, "x");
-    expect(() => toPrompt(document, DEFINITIONS)).toThrow(ConversionError);
-    expect(() => toPrompt(document, DEFINITIONS)).toThrow("My part");
-    expect(writeWorkflow(document, DEFINITIONS).definitions).toEqual(subgraph.definitions);
+describe("subgraphs", () => {
+  const file = {
+    nodes: [
+      { id: 1, type: "Loader" },
+      instance(5, { widgets_values: ["own words"] }),
+      instance(6, {}),
+      { id: 7, type: "Sampler", inputs: [{ name: "positive", type: "CONDITIONING", link: 7 }] },
+    ],
+    links: [
+      [5, 1, 1, 5, 0, "CLIP"],
+      [6, 1, 1, 6, 0, "CLIP"],
+      [7, 5, 0, 7, 0, "CONDITIONING"],
+    ],
+    version: 0.4,
+    definitions: { subgraphs: [ENCODER] },
+  };
+  const { document } = readWorkflow(file, DEFINITIONS, "x");
+
+  test("each instance is unfolded with its own values, and links go through its ends", () => {
+    const prompt = toPrompt(document, DEFINITIONS);
+    expect(Object.keys(prompt).sort()).toEqual(["1", "5:3", "6:3", "7"]);
+    expect(prompt["5:3"]?.inputs).toEqual({ text: "own words", clip: ["1", 1] });
+    expect(prompt["6:3"]?.inputs).toEqual({ text: "from inside", clip: ["1", 1] });
+    expect(prompt["7"]?.inputs.positive).toEqual(["5:3", 0]);
   });
 
-  test("an unknown node is sent by its type, so that the server names it", () => {
-    const file = { nodes: [{ id: 5, type: "Gone", widgets_values: [1] }], links: [], version: 0.4 };
-    const { document } = readWorkflow(file, DEFINITIONS, "x");
-    expect(toPrompt(document, DEFINITIONS)["5"]?.class_type).toBe("Gone");
+  test("a muted instance hides all that is inside", () => {
+    const prompt = toPrompt(after(document, toggleMode(new Set(["5"]), 2)), DEFINITIONS);
+    expect(Object.keys(prompt).sort()).toEqual(["1", "6:3", "7"]);
+    expect(prompt["7"]?.inputs).not.toHaveProperty("positive");
   });
+
+  test("definitions and instances are kept when the workflow is written", () => {
+    const written = writeWorkflow(document, DEFINITIONS);
+    expect(written.definitions).toEqual(file.definitions);
+    expect((written.nodes as JsonObject[])[1]).toMatchObject({
+      type: "encoder",
+      widgets_values: ["own words"],
+    });
+  });
+
+  test("a subgraph that holds itself is refused in words", () => {
+    const endless = { ...ENCODER, nodes: [...ENCODER.nodes, { id: 9, type: "encoder" }] };
+    const read = readWorkflow({ ...file, definitions: { subgraphs: [endless] } }, DEFINITIONS, "x");
+    expect(() => toPrompt(read.document, DEFINITIONS)).toThrow("holds itself");
+  });
+});
+
+test("an unknown node is sent by its type, so that the server names it", () => {
+  const file = { nodes: [{ id: 5, type: "Gone", widgets_values: [1] }], links: [], version: 0.4 };
+  const { document } = readWorkflow(file, DEFINITIONS, "x");
+  expect(toPrompt(document, DEFINITIONS)["5"]?.class_type).toBe("Gone");
 });

@@ -1,6 +1,7 @@
 // The frames of the websocket as typed events; a frame that nobody knows is null.
 
 import { asList, asNumber, asObject, asString, type JsonObject } from "../graph/json.ts";
+import { hostOf } from "./ids.ts";
 import { type NodeOutput, readOutput } from "./output.ts";
 
 export type ServerEvent =
@@ -68,11 +69,11 @@ export function readMessage(text: string): ServerEvent | null {
     case "execution_success":
       return { kind: "succeeded", promptId };
     case "execution_interrupted":
-      return { kind: "interrupted", promptId, node: asString(data.node_id) };
+      return { kind: "interrupted", promptId, node: hostOf(asString(data.node_id)) };
     case "execution_error":
       return { kind: "failed", promptId, failure: readFailure(data) };
     case "treadle.text":
-      return { kind: "text", promptId, node: asString(data.node), text: asString(data.text) };
+      return { kind: "text", promptId, node: hostOf(asString(data.node)), text: asString(data.text) };
     default:
       return null;
   }
@@ -100,16 +101,16 @@ function readExecuting(data: JsonObject, promptId: string): ServerEvent | null {
   return promptId ? { kind: "executing", promptId, node: boxOf(data) } : null;
 }
 
-/** The box on the canvas where a node's work is shown. */
+/** The box on the canvas where a node's work is shown: that of an instance for what is inside a subgraph. */
 function boxOf(data: JsonObject): string {
-  return asString(data.display_node) || asString(data.node);
+  return hostOf(asString(data.display_node) || asString(data.node));
 }
 
 function readProgress(nodes: JsonObject): Record<string, NodeProgress> {
   const boxes: Record<string, NodeProgress> = {};
   for (const [id, entry] of Object.entries(nodes)) {
     const state = asObject(entry);
-    const box = asString(state.display_node_id) || id;
+    const box = hostOf(asString(state.display_node_id) || id);
     // an expanded node is running as long as one of its parts is
     if (boxes[box]?.state === "running" && state.state !== "running") continue;
     boxes[box] = {
@@ -123,7 +124,7 @@ function readProgress(nodes: JsonObject): Record<string, NodeProgress> {
 
 function readFailure(data: JsonObject): Failure {
   return {
-    node: asString(data.node_id),
+    node: hostOf(asString(data.node_id)),
     nodeType: asString(data.node_type),
     message: asString(data.exception_message).trim() || "The node failed without a message.",
     exceptionType: asString(data.exception_type),
@@ -140,7 +141,7 @@ export function readBinary(buffer: ArrayBuffer): ServerEvent | null {
   const length = view.getUint32(4);
   if (buffer.byteLength < 8 + length) return null;
   const about = parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  const node = asString(about.display_node_id) || asString(about.node_id);
+  const node = hostOf(asString(about.display_node_id) || asString(about.node_id));
   const image = new Blob([buffer.slice(8 + length)], { type: asString(about.image_type, "image/jpeg") });
   return { kind: "preview", promptId: asString(about.prompt_id), node, image };
 }

@@ -1,6 +1,7 @@
 // The server's history of prompts, newest first, with what a list of them shows.
 
 import { asList, asNumber, asObject, asString, isObject, type JsonObject } from "../graph/json.ts";
+import { hostOf } from "./ids.ts";
 import { type NodeOutput, readOutput } from "./output.ts";
 
 export interface HistoryItem {
@@ -54,6 +55,9 @@ function readOutputs(item: JsonObject): Record<string, NodeOutput> {
   const meta = asObject(item.meta);
   const entries = Object.entries(asObject(item.outputs));
   return Object.fromEntries(
-    entries.map(([id, output]) => [asString(asObject(meta[id]).display_node) || id, readOutput(output)]),
+    entries.map(([id, output]) => [
+      hostOf(asString(asObject(meta[id]).display_node) || id),
+      readOutput(output),
+    ]),
   );
 }

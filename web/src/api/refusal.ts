@@ -1,6 +1,7 @@
 // Why a prompt was refused: one sentence for the whole, and complaints for nodes and their inputs.
 
 import { asList, asObject, asString, isObject } from "../graph/json.ts";
+import { hostOf } from "./ids.ts";
 
 export interface Complaint {
   /** null: about the node as a whole */
@@ -18,10 +19,11 @@ export function readRefusal(body: unknown, fallback: string): Refusal {
   const error = asObject(answer.error);
   const nodes: Record<string, Complaint[]> = {};
   for (const [id, entry] of Object.entries(asObject(answer.node_errors))) {
-    nodes[id] = asList(asObject(entry).errors).filter(isObject).map(readComplaint);
+    const complaints = asList(asObject(entry).errors).filter(isObject).map(readComplaint);
+    nodes[hostOf(id)] = [...(nodes[hostOf(id)] ?? []), ...complaints];
   }
   const extra = asObject(error.extra_info);
-  const nodeId = asString(extra.node_id);
+  const nodeId = hostOf(asString(extra.node_id));
   const plain = typeof answer.error === "string" ? answer.error : asString(error.message);
   if (nodeId && !nodes[nodeId]) nodes[nodeId] = [{ input: null, message: plain }];
   return { message: plain || fallback, nodes };

@@ -2,10 +2,11 @@
 
 import { isEditorOnly, PRIMITIVE, REROUTE } from "./builtin.ts";
 import type { Definitions } from "./definitions.ts";
-import { asList, asObject, isObject, type Json, type JsonObject } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 import { fitted } from "./primitive.ts";
 import { type GraphNode, type Link, linkInto, NodeMode, type WorkflowDocument } from "./records.ts";
 import { areCompatible, inputSockets, outputSockets } from "./sockets.ts";
+import { unfolded } from "./subgraphs.ts";
 import { widgetsOf } from "./widgets.ts";
 
 export interface PromptNode {
@@ -16,29 +17,14 @@ export interface PromptNode {
 
 export type Prompt = Readonly<Record<string, PromptNode>>;
 
-export class ConversionError extends Error {}
-
-export function toPrompt(document: WorkflowDocument, definitions: Definitions): Prompt {
+export function toPrompt(edited: WorkflowDocument, definitions: Definitions): Prompt {
+  const document = unfolded(edited, definitions);
   const sent = Object.values(document.nodes).filter(isSent);
-  refuseSubgraphs(document, sent);
   return Object.fromEntries(sent.map((node) => [node.id, promptNode(document, definitions, node)]));
 }
 
 function isSent(node: GraphNode): boolean {
   return node.mode !== NodeMode.mute && node.mode !== NodeMode.bypass && !isEditorOnly(node.type);
-}
-
-function refuseSubgraphs(document: WorkflowDocument, sent: readonly GraphNode[]): void {
-  const subgraphs = asList(asObject(document.rest.definitions).subgraphs).filter(isObject);
-  const names = new Map(
-    subgraphs.map((subgraph) => [String(subgraph.id), String(subgraph.name ?? "a subgraph")]),
-  );
-  const instance = sent.find((node) => names.has(node.type));
-  if (!instance) return;
-  const name = names.get(instance.type);
-  throw new ConversionError(
-    `"${name}" is a subgraph, which Treadle keeps but does not run. Unpack it first.`,
-  );
 }
 
 function promptNode(document: WorkflowDocument, definitions: Definitions, node: GraphNode): PromptNode {

@@ -16,9 +16,7 @@ export function Problems() {
   const refused = Object.entries(complaints).flatMap(([node, list]) =>
     list.map(({ input, message }) => ({ node, message: input ? `${input}: ${message}` : message })),
   );
-  const failed = failure
-    ? [{ node: failure.node.split(".")[0] ?? failure.node, message: failure.message }]
-    : [];
+  const failed = failure ? [{ node: failure.node, message: failure.message }] : [];
   const problems: Problem[] = [...failed, ...refused];
   if (problems.length === 0) return null;
   return (

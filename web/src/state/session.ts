@@ -8,7 +8,8 @@ import { openSocket } from "../api/socket.ts";
 import { advanceControls } from "../graph/control.ts";
 import { readDefinitions } from "../graph/definitions.ts";
 import { settle } from "../graph/prepare.ts";
-import { ConversionError, toPrompt } from "../graph/toPrompt.ts";
+import { SubgraphError } from "../graph/subgraphs.ts";
+import { toPrompt } from "../graph/toPrompt.ts";
 import { writeWorkflow } from "../graph/writeWorkflow.ts";
 import { freshId, run, setDefinitions, useEditor } from "./editor.ts";
 import { refreshJobs, refreshJobsSoon, useJobs } from "./jobs.ts";
@@ -100,7 +101,7 @@ function refused(error: unknown): void {
     useSession.setState({ complaints: nodes });
     // complaints about nodes are shown on them and in the list of problems
     if (Object.keys(nodes).length > 0) return;
-  } else if (!(error instanceof http.ServerError || error instanceof ConversionError)) {
+  } else if (!(error instanceof http.ServerError || error instanceof SubgraphError)) {
     throw error;
   }
   say(error.message, "bad");

@@ -11,12 +11,12 @@ import { Icon } from "./Icon.tsx";
 interface Props {
   readonly record: GraphNode;
   readonly definition: NodeDefinition | undefined;
+  readonly name: string;
   readonly run: NodeRun | undefined;
 }
 
-export function NodeTitle({ record, definition, run }: Props) {
+export function NodeTitle({ record, definition, name, run }: Props) {
   const [isEditing, setIsEditing] = useState(false);
-  const name = record.title ?? definition?.displayName ?? record.type;
   const finish = (title: string) => {
     setIsEditing(false);
     if (title.trim() !== name) perform(setTitle(record.id, title === definition?.displayName ? "" : title));

@@ -11,7 +11,15 @@ import { NodeTitle } from "./NodeTitle.tsx";
 import { type BoxNode, TITLE_HEIGHT } from "./project.ts";
 import { RerouteView } from "./RerouteView.tsx";
 import { CollapsedSockets, SocketRows } from "./SocketRows.tsx";
-import { type NodeSockets, useComplaints, useFailure, useLinked, useNodeRun, useSockets } from "./useNode.ts";
+import {
+  type NodeSockets,
+  useComplaints,
+  useFailure,
+  useLinked,
+  useNodeRun,
+  useSockets,
+  useSubgraph,
+} from "./useNode.ts";
 import { PrimitiveRows, WidgetRows } from "./WidgetRows.tsx";
 
 export const NodeView = memo(function NodeView(props: NodeProps<BoxNode>) {
@@ -24,6 +32,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
   const { id } = record;
   const definition = useEditor((state) => state.definitions[record.type]);
   const isLoading = useEditor((state) => !state.hasDefinitions);
+  const subgraph = useSubgraph(record.type);
   const sockets = useSockets(record);
   const linked = useLinked(id);
   const progress = useNodeRun(id);
@@ -31,7 +40,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
   const failure = useFailure(id);
   useHandlesAgain(id, record.isCollapsed, sockets);
 
-  const isUnknown = !definition && !isLoading;
+  const isUnknown = !definition && subgraph === null && !isLoading;
   const classes = [
     "node",
     selected ? "selected" : "",
@@ -43,6 +52,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
     progress ? `is-${progress.state}` : "",
     failure || complaints.length > 0 ? "has-error" : "",
   ];
+  const name = record.title ?? definition?.displayName ?? subgraph ?? record.type;
   const general = complaints.filter(
     (complaint) => !sockets.inputs.some((input) => input.name === complaint.input),
   );
@@ -50,15 +60,16 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
     <article
       className={classes.filter(Boolean).join(" ")}
       style={record.isCollapsed ? undefined : { minHeight: record.height + TITLE_HEIGHT }}
-      aria-label={record.title ?? definition?.displayName ?? record.type}
+      aria-label={name}
     >
-      <NodeTitle record={record} definition={definition} run={progress} />
+      <NodeTitle record={record} definition={definition} name={name} run={progress} />
       {record.isCollapsed ? (
         <CollapsedSockets id={id} sockets={sockets} linked={linked} />
       ) : (
         <div className="node-body">
           <SocketRows id={id} sockets={sockets} linked={linked} complaints={complaints} />
           {isUnknown && <p className="node-unknown">This node is not installed. Its data is kept.</p>}
+          {subgraph !== null && <p className="hint">A subgraph. It runs as it was saved.</p>}
           {record.type === PRIMITIVE && <PrimitiveRows record={record} />}
           {definition && (
             <WidgetRows record={record} definition={definition} linked={linked} complaints={complaints} />

@@ -2,6 +2,7 @@
 
 import { useMemo } from "react";
 import type { Complaint } from "../api/refusal.ts";
+import { asString } from "../graph/json.ts";
 import type { GraphNode, WorkflowDocument } from "../graph/records.ts";
 import {
   type InputSocket,
@@ -10,6 +11,7 @@ import {
   outputSockets,
   outputType,
 } from "../graph/sockets.ts";
+import { subgraphOf } from "../graph/subgraphs.ts";
 import { useEditor } from "../state/editor.ts";
 import type { NodeRun } from "../state/runs.ts";
 import { useSession } from "../state/session.ts";
@@ -51,6 +53,14 @@ function linkedHandles({ links }: WorkflowDocument): ReadonlyMap<string, string>
   return keys;
 }
 
+/** The name of the subgraph that a node is an instance of. */
+export function useSubgraph(type: string): string | null {
+  return useEditor(({ document }) => {
+    const subgraph = subgraphOf(document, type);
+    return subgraph && asString(subgraph.name, "Subgraph");
+  });
+}
+
 /** The type that passes a reroute or leaves a value box. */
 export function useOutputType(id: string): string {
   return useEditor(({ document, definitions }) => outputType(document, definitions, id, 0));
@@ -67,5 +77,5 @@ export function useComplaints(id: string): readonly Complaint[] {
 }
 
 export function useFailure(id: string): string | null {
-  return useSession(({ failure }) => (failure && failure.node.split(".")[0] === id ? failure.message : null));
+  return useSession(({ failure }) => (failure?.node === id ? failure.message : null));
 }
