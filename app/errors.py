@@ -81,5 +81,13 @@ def error_body(
     }
 
 
+def openai_body(error: AppError) -> dict[str, Any]:
+    """The form that clients of the OpenAI protocol raise their exceptions from."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    code = "model_not_found" if isinstance(error, NotFound) else None
+    text = f"{error}: {error.details}" if error.details else str(error)
+    return {"error": {"message": text, "type": kind, "param": None, "code": code}}
+
+
 def to_response(error: AppError) -> web.Response:
     return web.json_response(error_body(error.type, str(error), error.details), status=error.status)

@@ -32,13 +32,15 @@ from app.compat.host import HOST, Host, set_host
 from app.compat.routes import PACK_ROUTES, packs_after_all
 from app.config import Config
 from app.database import Database
+from app.definitions import Definitions
 from app.files import Files
 from app.folders import ModelFolders
 from app.history import History
 from app.jobs import Jobs
-from app.keys import BUS, CONFIG, DATABASE, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
+from app.keys import BUS, CONFIG, DATABASE, DEFINITIONS, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
 from app.metrics import Metrics
 from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
+from app.openai import chat, completions, models
 from app.queue import JobQueue
 from app.startup import Startup, Studio, load
 from app.users import Users
@@ -48,6 +50,7 @@ log = logging.getLogger(__name__)
 Loader = Callable[[Config, Files, Metrics], Studio]
 
 _RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, templates, userdata, users)
+_OPENAI = (chat, completions, models)
 _DATABASE_FILE = "treadle.sqlite"
 _QUEUE_LOCK = "treadle.queue.lock"
 
@@ -68,6 +71,7 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     bus, past = Bus(first_number=time.time_ns() // 1_000_000), History(database)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
     app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
+    app[DEFINITIONS] = Definitions(files)
     app[USERS] = Users(config.directories.user, config.multi_user)
     app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics)
     app[HOST] = Host(config, files, publish=bus.publish, jobs=app[JOBS])
@@ -113,7 +117,7 @@ def _add_routes(app: web.Application) -> None:
     """Every route plain and below /api, except what browsers fetch by plain paths only."""
     app.router.add_get("/ws", ws.connect)
     app.router.add_get("/api/ws", ws.connect)
-    for resource in _RESOURCES:
+    for resource in (*_RESOURCES, *_OPENAI):
         for route in resource.routes:
             assert isinstance(route, web.RouteDef)
             route.register(app.router)

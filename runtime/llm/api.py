@@ -165,7 +165,7 @@ class Token(Event):
 class Completion:
     """`token_ids` include the end token, `text` does not and ends before a stop string.
 
-    `logprobs` has one entry a token when they were asked for.
+    `logprobs` has one entry for each token but the end token when they were asked for.
     """
 
     text: str

@@ -288,7 +288,8 @@ class Lane:
         constraint = work.choice.constraint
         if constraint is not None:
             constraint.accept(token)
-        piece = "" if finish == "stop" else work.stream.push(token)
+        is_end = finish == "stop"
+        piece = "" if is_end else work.stream.push(token)
         if work.stream.stopped or (constraint is not None and constraint.is_complete):
             finish = "stop"
         if finish is not None:
@@ -296,7 +297,9 @@ class Lane:
         found = _part(work.tools, piece, is_last=finish is not None)
         work.texts.append(found.text)
         work.calls.extend(found.calls)
-        logprobs = work.logprobs[-1] if work.logprobs else None
+        if is_end and work.logprobs:
+            work.logprobs.pop()
+        logprobs = work.logprobs[-1] if work.logprobs and not is_end else None
         live.deliver(Token(live.request.id, token, found.text, logprobs, found.calls))
         if finish is not None:
             self._end(live.request.id, Done(live.request.id, self._completion(live, work, finish)))

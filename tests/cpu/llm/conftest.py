@@ -42,21 +42,24 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    config = LlamaConfig(
+def tiny_llama(context: int = 512) -> LlamaConfig:
+    return LlamaConfig(
         vocab_size=258,
         hidden_size=64,
         intermediate_size=96,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=context,
         initializer_range=0.3,
         bos_token_id=0,
         eos_token_id=1,
     )
-    return save_random(config, tmp_path_factory.mktemp("tiny") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random(tiny_llama(), tmp_path_factory.mktemp("tiny") / "tiny")
 
 
 @pytest.fixture(scope="session")

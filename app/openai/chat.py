@@ -1,0 +1,88 @@
+"""POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+from aiohttp import web
+
+from app.api.read import json_body
+from app.keys import STARTUP
+from app.openai import requests, shapes
+from app.openai.errors import speaks_openai
+from app.openai.shapes import Json
+from app.openai.stream import merged, send, while_listening
+from app.openai.types import ChatBody
+from runtime.llm.api import Completion, Token
+from runtime.platform.handle import Done, Event, Handle
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/v1/chat/completions")
+@speaks_openai
+async def create(request: web.Request) -> web.StreamResponse:
+    body = await json_body(request, ChatBody)
+    runtime = (await request.app[STARTUP].ready()).llm
+    answer_id = requests.new_id("chatcmpl")
+    asked = requests.chat(body, answer_id)
+    handles = [cast("Handle[Completion]", runtime.submit(each)) for each in asked]
+    async with while_listening(request, handles):
+        if body.stream:
+            return await send(request, _parts(body, answer_id, handles))
+        answers = await asyncio.gather(*handles)
+        choices = [
+            shapes.chat_choice(index, answer, bool(body.logprobs)) for index, answer in enumerate(answers)
+        ]
+        frame = shapes.frame(answer_id, "chat.completion", body.model)
+        return web.json_response(frame.around(choices, usage=shapes.usage([answers])))
+
+
+async def _parts(
+    body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]]
+) -> AsyncIterator[dict[str, Any]]:
+    """The role of each answer, its text and calls as they come, its end; the usage where it is asked for."""
+    frame = shapes.frame(answer_id, "chat.completion.chunk", body.model)
+    with_usage = body.stream_options is not None and body.stream_options.include_usage
+    nothing = {"usage": None} if with_usage else {}
+    writers = [ChoiceWriter(index) for index in range(len(handles))]
+    async for number, event in merged(handles):
+        for choice in writers[number].choices(event):
+            yield frame.around([choice], **nothing)
+    if with_usage:
+        yield frame.around([], usage=shapes.usage([[await handle for handle in handles]]))
+
+
+class ChoiceWriter:
+    """One answer's events as choices of chunks."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._has_begun = False
+        self._num_calls = 0
+
+    def choices(self, event: Event) -> list[Json]:
+        choices = []
+        if not self._has_begun:
+            self._has_begun = True
+            role = {"role": "assistant", "content": "", "refusal": None}
+            choices.append(shapes.chat_delta(self._index, role))
+        match event:
+            case Token():
+                choices += self._token(event)
+            case Done(result=answer):
+                choices.append(shapes.chat_delta(self._index, {}, finish=shapes.finish_reason(answer)))
+        return choices
+
+    def _token(self, token: Token) -> list[Json]:
+        choices = []
+        logprobs = None if token.logprobs is None else shapes.chat_logprobs([token.logprobs])
+        if token.text or logprobs:
+            choices.append(shapes.chat_delta(self._index, {"content": token.text}, logprobs))
+        for call in token.tool_calls:
+            numbered = {"index": self._num_calls, **shapes.tool_call(call)}
+            choices.append(shapes.chat_delta(self._index, {"tool_calls": [numbered]}))
+            self._num_calls += 1
+        return choices

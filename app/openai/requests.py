@@ -1,0 +1,205 @@
+"""Bodies into requests for the language runtime: one for each answer that is wanted."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from app.errors import BadRequest
+from app.openai.types import (
+    ChatBody,
+    ChatMessage,
+    CompletionBody,
+    FunctionTool,
+    NamedTool,
+    ResponseFormat,
+    Sampling,
+    StructuredOutputs,
+    TokenizeBody,
+)
+from runtime.llm.api import (
+    ChatRequest,
+    CompleteRequest,
+    Grammar,
+    Message,
+    SamplingParams,
+    TokenizeRequest,
+    Tool,
+    ToolCall,
+)
+
+# Without a limit an answer may fill the model's context.
+_NO_LIMIT = 1 << 30
+_COMPLETION_TOKENS = 16
+
+Prompt = str | tuple[int, ...]
+
+
+def new_id(kind: str) -> str:
+    return f"{kind}-{uuid.uuid4().hex}"
+
+
+def chat(body: ChatBody, answer_id: str) -> list[ChatRequest]:
+    logprobs = body.top_logprobs or 0 if body.logprobs else None
+    if body.top_logprobs is not None and not body.logprobs:
+        raise BadRequest("top_logprobs needs logprobs to be true")
+    limit = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
+    params = _params(body, limit if limit is not None else _NO_LIMIT, logprobs, _chat_grammar(body))
+    offered = body.tools or []
+    must_call = _must_call(body)
+    request = ChatRequest(
+        answer_id,
+        body.model,
+        messages(body.messages),
+        params,
+        tools=() if body.tool_choice == "none" else tuple(_tool(each) for each in offered),
+        must_call=must_call,
+    )
+    return [
+        replace(request, id=f"{answer_id}.{index}", params=_nth(params, index))
+        for index in range(body.n or 1)
+    ]
+
+
+def complete(body: CompletionBody, answer_id: str) -> list[list[CompleteRequest]]:
+    """One list for each prompt."""
+    limit = _COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
+    params = _params(body, limit, body.logprobs, _structure(body.structured_outputs))
+    return [
+        [
+            CompleteRequest(f"{answer_id}.{at}.{index}", body.model, prompt, _nth(params, index))
+            for index in range(body.n or 1)
+        ]
+        for at, prompt in enumerate(prompts(body.prompt))
+    ]
+
+
+def tokenize(body: TokenizeBody) -> TokenizeRequest:
+    if (body.prompt is None) == (body.messages is None):
+        raise BadRequest("Either prompt or messages is needed")
+    prompt = body.prompt if body.prompt is not None else messages(body.messages or [])
+    return TokenizeRequest(new_id("tokens"), body.model, prompt)
+
+
+def prompts(value: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]]) -> list[Prompt]:
+    """A text, token ids, or several of either."""
+    if isinstance(value, str):
+        return [value]
+    if not value:
+        raise BadRequest("There is no prompt")
+    ids = [each for each in value if isinstance(each, int)]
+    if ids:
+        return [tuple(ids)]
+    return [each if isinstance(each, str) else tuple(each) for each in value if not isinstance(each, int)]
+
+
+def messages(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
+    return tuple(_message(each) for each in given)
+
+
+def _message(given: ChatMessage) -> Message:
+    content = given.content
+    text = content if isinstance(content, str) else "".join(part.text for part in content or [])
+    calls = tuple(
+        _call(each.id, each.function.name, each.function.arguments) for each in given.tool_calls or []
+    )
+    role = "system" if given.role == "developer" else given.role
+    return Message(role, text, calls, given.tool_call_id or "")
+
+
+def _call(id: str, name: str, arguments: str) -> ToolCall:
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    if not is_object:
+        raise BadRequest(f"The arguments of the call of {name} are no JSON object")
+    return ToolCall(id, name, arguments)
+
+
+def _tool(given: FunctionTool) -> Tool:
+    function = given.function
+    return Tool(function.name, function.description or "", json.dumps(function.parameters or {}))
+
+
+def _must_call(body: ChatBody) -> tuple[str, ...]:
+    names = [tool.function.name for tool in body.tools or []]
+    match body.tool_choice:
+        case NamedTool(function=function):
+            if function.name not in names:
+                raise BadRequest(f"tool_choice names {function.name}, which is not among the tools")
+            return (function.name,)
+        case "required":
+            if not names:
+                raise BadRequest("tool_choice is 'required', but there are no tools")
+            return tuple(names)
+    return ()
+
+
+def _params(body: Sampling, max_tokens: int, logprobs: int | None, grammar: Grammar | None) -> SamplingParams:
+    stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    return SamplingParams(
+        max_tokens=max_tokens,
+        temperature=_given(body.temperature, 1.0),
+        top_p=_given(body.top_p, 1.0),
+        top_k=max(0, body.top_k or 0),
+        min_p=_given(body.min_p, 0.0),
+        repetition_penalty=_given(body.repetition_penalty, 1.0),
+        presence_penalty=_given(body.presence_penalty, 0.0),
+        frequency_penalty=_given(body.frequency_penalty, 0.0),
+        seed=body.seed,
+        stop=tuple(stop),
+        stop_token_ids=tuple(body.stop_token_ids or ()),
+        ignore_eos=body.ignore_eos,
+        min_tokens=body.min_tokens or 0,
+        logit_bias=tuple((body.logit_bias or {}).items()),
+        logprobs=logprobs,
+        grammar=grammar,
+    )
+
+
+def _given(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def _nth(params: SamplingParams, index: int) -> SamplingParams:
+    """Answers to one question differ, and yet a seed says what all of them are."""
+    return params if params.seed is None else replace(params, seed=params.seed + index)
+
+
+def _chat_grammar(body: ChatBody) -> Grammar | None:
+    grammars = [each for each in (_format(body.response_format), _structure(body.structured_outputs)) if each]
+    if len(grammars) > 1:
+        raise BadRequest("response_format and structured_outputs exclude each other")
+    return grammars[0] if grammars else None
+
+
+def _format(given: ResponseFormat | None) -> Grammar | None:
+    if given is None or given.type == "text":
+        return None
+    if given.type == "json_object":
+        return _schema({"type": "object"})
+    if given.json_schema is None or given.json_schema.schema_ is None:
+        raise BadRequest("response_format of type json_schema needs json_schema.schema")
+    return _schema(given.json_schema.schema_)
+
+
+def _structure(given: StructuredOutputs | None) -> Grammar | None:
+    if given is None:
+        return None
+    grammars = [
+        *([] if given.json_ is None else [_schema(given.json_)]),
+        *([] if given.regex is None else [Grammar("regex", given.regex)]),
+        *([] if given.choice is None else [Grammar("choice", json.dumps(given.choice))]),
+        *([] if given.grammar is None else [Grammar("lark", given.grammar)]),
+    ]
+    if len(grammars) != 1:
+        raise BadRequest("structured_outputs takes exactly one of json, regex, choice and grammar")
+    return grammars[0]
+
+
+def _schema(schema: dict[str, Any]) -> Grammar:
+    return Grammar("json_schema", json.dumps(schema))

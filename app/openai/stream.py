@@ -1,0 +1,97 @@
+"""Events of several running requests as one stream, server-sent events, and callers who leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from app.errors import openai_body
+from app.keys import CONFIG
+from app.openai.errors import known_fault
+from runtime.platform.handle import Cancelled, CancelledEvent, Done, Event, Failed, Handle
+
+_LOOK_EVERY_S = 0.1
+
+Parts = AsyncIterator[dict[str, Any]]
+
+
+@asynccontextmanager
+async def while_listening(request: web.Request, handles: Sequence[Handle[Any]]) -> AsyncIterator[None]:
+    """Nobody computes for a caller who has left, or after a fault."""
+    watch = asyncio.create_task(_watch(request, handles))
+    try:
+        yield
+    finally:
+        watch.cancel()
+        for handle in handles:
+            if not handle.finished:
+                handle.cancel()
+
+
+async def _watch(request: web.Request, handles: Sequence[Handle[Any]]) -> None:
+    while request.transport is not None and not request.transport.is_closing():
+        await asyncio.sleep(_LOOK_EVERY_S)
+    for handle in handles:
+        handle.cancel()
+
+
+async def merged(handles: Sequence[Handle[Any]]) -> AsyncIterator[tuple[int, Event]]:
+    """Each handle's events with its number, as they come. The first fault ends all."""
+    queue: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
+
+    async def pump(number: int, handle: Handle[Any]) -> None:
+        async for event in handle:
+            queue.put_nowait((number, event))
+
+    pumps = [asyncio.create_task(pump(number, handle)) for number, handle in enumerate(handles)]
+    try:
+        running = len(handles)
+        while running:
+            number, event = await queue.get()
+            if isinstance(event, Failed):
+                raise event.error
+            if isinstance(event, CancelledEvent):
+                raise Cancelled(event.request_id)
+            running -= isinstance(event, Done)
+            yield number, event
+    finally:
+        for task in pumps:
+            task.cancel()
+
+
+async def send(request: web.Request, parts: Parts) -> web.StreamResponse:
+    """What fails before the first part is an HTTP error; later faults become the last part."""
+    first = await anext(parts)
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    origin = request.app[CONFIG].cors_origin
+    if origin is not None:
+        response.headers["Access-Control-Allow-Origin"] = origin
+    await response.prepare(request)
+    try:
+        await _write(response, json.dumps(first))
+        async for part in parts:
+            await _write(response, json.dumps(part))
+        await _write(response, "[DONE]")
+    except ConnectionError:
+        # the caller has left, and `while_listening` cancels
+        return response
+    # the answer has begun: any fault can only be told in it
+    except Exception as error:
+        await _write_last(response, json.dumps(openai_body(known_fault(error))))
+    return response
+
+
+async def _write(response: web.StreamResponse, data: str) -> None:
+    await response.write(f"data: {data}\n\n".encode())
+
+
+async def _write_last(response: web.StreamResponse, data: str) -> None:
+    try:
+        await _write(response, data)
+    except ConnectionError:
+        return

@@ -1,0 +1,150 @@
+"""Bodies of the OpenAI protocol as this server takes them. A field that it does not know is refused by name;
+fields that are accounting for OpenAI's own service are taken and mean nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class StreamOptions(Body):
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class StructuredOutputs(Body):
+    """What an answer must look like; exactly one of them."""
+
+    json_: Annotated[dict[str, Any] | None, Field(alias="json")] = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+
+
+class Sampling(Body):
+    """What chats and completions share."""
+
+    model: str
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    min_tokens: int | None = None
+    ignore_eos: bool = False
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[int, float] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    structured_outputs: StructuredOutputs | None = None
+    user: str | None = None
+
+
+class TextPart(Body):
+    type: Literal["text"]
+    text: str
+
+
+class CalledFunction(Body):
+    name: str
+    arguments: str = "{}"
+
+
+class Call(Body):
+    id: str = ""
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class ChatMessage(BaseModel):
+    """Other fields of an answer, such as `refusal`, come back in the next question and say nothing."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart] | None = None
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+
+
+class Function(Body):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(Body):
+    type: Literal["function"]
+    function: Function
+
+
+class FunctionName(Body):
+    name: str
+
+
+class NamedTool(Body):
+    type: Literal["function"]
+    function: FunctionName
+
+
+class JsonSchema(Body):
+    name: str | None = None
+    description: str | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+class ChatBody(Sampling):
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    response_format: ResponseFormat | None = None
+    tools: list[FunctionTool] | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    parallel_tool_calls: bool | None = None
+    metadata: dict[str, str] | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+
+
+Tokens = list[int]
+
+
+class CompletionBody(Sampling):
+    prompt: str | Tokens | list[str] | list[Tokens]
+    max_tokens: int | None = None
+    logprobs: int | None = None
+    echo: Literal[False] | None = None
+    suffix: None = None
+    best_of: Literal[1] | None = None
+
+
+class EmbeddingBody(Body):
+    model: str
+    input: str | Tokens | list[str] | list[Tokens]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: None = None
+    user: str | None = None
+
+
+class TokenizeBody(Body):
+    model: str
+    prompt: str | None = None
+    messages: list[ChatMessage] | None = None
