@@ -26,7 +26,7 @@ from app.history_item import crashed, history_row, not_run
 from app.metrics import Metrics
 from app.queue import Job, JobQueue
 from app.revive import Lost, revived
-from app.startup import Startup, Studio, services_for
+from app.startup import Startup, Studio, gradients_off, services_for
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +164,10 @@ class Jobs:
         except Unavailable:
             # what waits stays on disk for a start that succeeds
             return
+        self._services = await asyncio.to_thread(
+            services_for, studio, self._config, self._files, self._bus.publish
+        )
+        gradients_off()
         for stored in tuple(self._left.values()):
             job = await self._revived(stored, studio)
             if self._left.pop(stored.id, None) is None:
@@ -232,7 +236,8 @@ class Jobs:
 
     async def _outcome(self, job: Job) -> Outcome:
         try:
-            return await run_job(job, self._served_by(await self._startup.ready()))
+            assert self._services is not None, "jobs come in after the nodes are there"
+            return await run_job(job, self._services)
         # a fault outside a job's nodes must neither stop the queue nor leave a client waiting
         except Exception as error:
             log.exception("job %s ended outside its nodes", job.id)
@@ -251,8 +256,3 @@ class Jobs:
 
     def _tell(self) -> None:
         self._bus.publish(QueueChanged(self.remaining()))
-
-    def _served_by(self, studio: Studio) -> Services:
-        if self._services is None:
-            self._services = services_for(studio, self._config, self._files, self._bus.publish)
-        return self._services

@@ -7,6 +7,7 @@ from aiohttp import web
 from app.bus import Bus
 from app.config import Config
 from app.database import Database
+from app.definitions import Definitions
 from app.files import Files
 from app.history import History
 from app.jobs import Jobs
@@ -22,4 +23,5 @@ DATABASE = web.AppKey("database", Database)
 HISTORY = web.AppKey("history", History)
 STARTUP = web.AppKey("startup", Startup)
 JOBS = web.AppKey("jobs", Jobs)
+DEFINITIONS = web.AppKey("definitions", Definitions)
 METRICS = web.AppKey("metrics", Metrics)

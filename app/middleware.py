@@ -60,7 +60,8 @@ async def cache_headers(request: web.Request, handler: Handler) -> web.StreamRes
 @web.middleware
 async def compress(request: web.Request, handler: Handler) -> web.StreamResponse:
     response = await handler(request)
-    if isinstance(response, web.Response) and response.content_type.startswith(_COMPRESSED):
+    is_plain = isinstance(response, web.Response) and "Content-Encoding" not in response.headers
+    if is_plain and response.content_type.startswith(_COMPRESSED):
         response.enable_compression()
     return response
 

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from app.errors import Unavailable
 from app.events import Event
 from app.files import Files
 from app.graph.cache import ResultCache
-from app.graph.services import Services
+from app.graph.services import MAX_THREADS, Services
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
@@ -75,9 +76,17 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
         llm=studio.llm,
         diffusion=studio.diffusion,
         publish=publish,
+        threads=ThreadPoolExecutor(MAX_THREADS, "node", initializer=gradients_off),
         cache=ResultCache(config.cache_mb * 1024 * 1024, config.cache_entries),
         keeps=config.cache_keeps,
     )
+
+
+def gradients_off() -> None:
+    """For nodes of the calling thread: torch remembers this by thread, and nobody trains here."""
+    import torch
+
+    torch.set_grad_enabled(False)
 
 
 def load_nodes(config: Config, files: Files) -> Registry:

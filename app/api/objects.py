@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from app.definitions import Described
 from app.errors import NotFound
 from app.files import Files, within_by_name
-from app.json_text import encode
-from app.keys import FILES, STARTUP
-from app.startup import Studio
-
-log = logging.getLogger(__name__)
+from app.keys import DEFINITIONS, FILES, STARTUP
 
 routes = web.RouteTableDef()
 
@@ -27,17 +23,14 @@ _LARGEST_HEADER = 1 << 20
 @routes.get("/object_info")
 async def every_node(request: web.Request) -> web.Response:
     studio = await request.app[STARTUP].ready()
-    body = await asyncio.to_thread(_described, studio, request.app[FILES], tuple(studio.registry))
-    return web.Response(body=body, content_type="application/json")
+    return _answer(request, await request.app[DEFINITIONS].every(studio.registry))
 
 
 @routes.get("/object_info/{id}")
 async def one_node(request: web.Request) -> web.Response:
     studio = await request.app[STARTUP].ready()
-    node_id = request.match_info["id"]
-    known = () if studio.registry.find(node_id) is None else (node_id,)
-    body = await asyncio.to_thread(_described, studio, request.app[FILES], known)
-    return web.Response(body=body, content_type="application/json")
+    described = await request.app[DEFINITIONS].one(studio.registry, request.match_info["id"])
+    return _answer(request, described)
 
 
 @routes.get("/models")
@@ -88,15 +81,22 @@ async def safetensors_metadata(request: web.Request) -> web.Response:
     return web.json_response(await asyncio.to_thread(_metadata, folder.roots, name))
 
 
-def _described(studio: Studio, files: Files, ids: tuple[str, ...]) -> bytes:
-    entries = {}
-    for node_id in ids:
-        try:
-            entries[node_id] = studio.registry.object_info(node_id, files)
-        # a pack's broken declaration must not hide the other nodes
-        except Exception:
-            log.exception("node %s cannot describe its inputs and is left out", node_id)
-    return encode(entries).encode()
+def _answer(request: web.Request, described: Described) -> web.Response:
+    """Nothing but its name for a client that has this text already."""
+    headers = {"ETag": f'"{described.etag}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    known = request.if_none_match or ()
+    if any(tag.value in (described.etag, "*") for tag in known):
+        return web.Response(status=304, headers=headers)
+    body = described.body
+    if _reads_gzip(request.headers.get("Accept-Encoding", "")):
+        body = described.zipped
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _reads_gzip(accepted: str) -> bool:
+    codings = [coding.replace(" ", "").lower() for coding in accepted.split(",")]
+    return any(coding.partition(";")[0] == "gzip" and not coding.endswith(";q=0") for coding in codings)
 
 
 def _files_of(files: Files, folder: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from app.graph.report import Outcome
 from app.graph.run import run_job
 from app.graph.validate import ValidGraph, parse_and_validate
 from app.queue import Job
-from app.startup import Studio, load, services_for
+from app.startup import Studio, gradients_off, load, services_for
 from app.workflow.convert import convert
 
 
@@ -111,6 +111,7 @@ def _run(
 
 
 async def _executed(job: Job, studio: Studio, config: Config, files: Files, bar: ProgressBar) -> Outcome:
+    gradients_off()
     return await run_job(job, services_for(studio, config, files, bar.publish))
 
 

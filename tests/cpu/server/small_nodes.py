@@ -2,14 +2,16 @@
 
 import asyncio
 import threading
-from typing import Any
+from typing import Annotated, Any
 
+import torch
 from PIL import Image
 
 from nodes.context import NodeContext, NodeInputError
 from nodes.declare import spec_of
 from nodes.registry import Registry
 from nodes.spec import NodeResult
+from nodes.types import InputFiles
 from runtime.diffusion.api import DiffusionStats
 
 
@@ -44,6 +46,18 @@ def need_file(ctx: NodeContext, name: str) -> str:
     return ctx.files.input(name).read_text()
 
 
+def pick(name: Annotated[str, InputFiles("any")]) -> str:
+    return name
+
+
+def gradients(ctx: NodeContext) -> NodeResult:
+    return NodeResult(("",), ui={"text": [str(torch.is_grad_enabled())]})
+
+
+async def gradients_in_loop(ctx: NodeContext) -> NodeResult:
+    return gradients(ctx)
+
+
 def tell_hidden(ctx: NodeContext) -> NodeResult:
     return NodeResult(("",), ui={"text": [str(ctx.hidden["prompt"]), str(ctx.hidden["extra_pnginfo"])]})
 
@@ -70,6 +84,9 @@ def small_registry(gate: Gate) -> Registry:
             spec_of(source, "Source", category="test"),
             spec_of(show, "Show", category="test", returns=[str], is_output=True),
             spec_of(picture, "Picture", category="test", returns=[str], is_output=True),
+            spec_of(gradients, "Gradients", category="test", returns=[str], is_output=True),
+            spec_of(gradients_in_loop, "GradientsInLoop", category="test", returns=[str], is_output=True),
+            spec_of(pick, "Pick", category="test"),
             spec_of(tell_hidden, "TellHidden", category="test", returns=[str], is_output=True),
             spec_of(slow, "Slow", category="test", not_idempotent=True),
             spec_of(fail, "Fail", category="test"),

@@ -341,3 +341,10 @@ class TestOneAtATime:
         told = await listener.until_end(second)
         about = [data["prompt_id"] for kind, data in told if "prompt_id" in data]
         assert about == [first] * about.count(first) + [second] * about.count(second)
+
+
+async def test_no_node_records_gradients(client: Client, listen: Listen) -> None:
+    asked = graph(("Gradients", {}), ("GradientsInLoop", {}))
+    prompt_id, _ = await run(client, listen, asked)
+    item = (await (await client.get(f"/history/{prompt_id}")).json())[prompt_id]
+    assert item["outputs"] == {"1": {"text": ["False"]}, "2": {"text": ["False"]}}

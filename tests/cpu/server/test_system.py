@@ -54,6 +54,23 @@ async def test_nodes_are_described_all_or_one(client: Client) -> None:
     assert await (await client.get("/object_info/Nobody")).json() == {}
 
 
+async def test_descriptions_are_sent_again_only_when_they_changed(client: Client, config: Config) -> None:
+    first = await client.get("/object_info")
+    tag = {"If-None-Match": first.headers["ETag"]}
+    assert first.headers["Content-Encoding"] == "gzip"
+    same = await client.get("/object_info", headers=tag)
+    assert (same.status, await same.read(), same.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    weak = await client.get("/object_info", headers={"If-None-Match": f'"other", W/{first.headers["ETag"]}'})
+    assert weak.status == 304
+    plain = await client.get("/object_info", headers={"Accept-Encoding": "gzip;q=0, br"})
+    assert "Content-Encoding" not in plain.headers
+    assert await plain.json() == await first.json()
+    await asyncio.to_thread(config.directories.input.joinpath("new.txt").write_text, "x")
+    changed = await client.get("/object_info", headers=tag)
+    assert changed.status == 200
+    assert "new.txt" in (await changed.json())["Pick"]["input"]["required"]["name"][0]
+
+
 async def test_model_folders_are_listed(client: Client, config: Config) -> None:
     loras = config.directories.models / "loras"
     await asyncio.to_thread(loras.mkdir, parents=True)
