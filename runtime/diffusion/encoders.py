@@ -28,7 +28,9 @@ def load_encoder(encoder: EncoderPart, dtype: torch.dtype, device: str) -> Any:
     if dtype == torch.float16 and encoder.role in _OVERFLOWING:
         dtype = torch.bfloat16
     if part.is_folder:
-        module = _class_of_folder(encoder).from_pretrained(part.path, dtype=dtype, local_files_only=True)
+        module = _class_of_folder(encoder).from_pretrained(
+            part.path, dtype=dtype, variant=part.variant, local_files_only=True
+        )
     else:
         tensors = {name: tensor.to(dtype) for name, tensor in part.tensors().items()}
         module = encoder_from_tensors(encoder.role, tensors)
@@ -46,7 +48,7 @@ def load_tokenizer(encoder: EncoderPart) -> Any:
         if not is_clip and (folder / "tokenizer.json").is_file():
             return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     if is_clip:
-        return _packaged_clip_tokenizer()
+        return packaged_clip_tokenizer()
     raise MissingFile(
         f"the text encoder {encoder.part.path.name} ({encoder.role}) needs its tokenizer: "
         f"put tokenizer.json of {_SOURCES[encoder.role]} into {own}"
@@ -75,7 +77,7 @@ def _class_of_folder(encoder: EncoderPart) -> Any:
     return getattr(transformers, named[0])
 
 
-def _packaged_clip_tokenizer() -> Any:
+def packaged_clip_tokenizer() -> Any:
     """CLIP's vocabulary follows from its merges: bytes, bytes that end a word, merges, two special tokens."""
     convert = importlib.import_module("transformers.convert_slow_tokenizer")
     letters = list(convert.bytes_to_unicode().values())

@@ -38,6 +38,12 @@ class Part:
     def is_folder(self) -> bool:
         return self.path.is_dir()
 
+    @property
+    def variant(self) -> str | None:
+        """The half-precision files of a folder that holds no others."""
+        names = [file.name for file in self.path.glob("*.safetensors*")]
+        return "fp16" if names and all(".fp16." in name for name in names) else None
+
     def config(self) -> dict[str, Any]:
         return read_config(self.path)
 
@@ -100,7 +106,11 @@ def load_diffusers(
     module_class = getattr(importlib.import_module("diffusers"), class_name)
     if part.is_folder:
         module, loading = module_class.from_pretrained(
-            part.path, torch_dtype=dtype, local_files_only=True, output_loading_info=True
+            part.path,
+            dtype=dtype,
+            variant=part.variant,
+            local_files_only=True,
+            output_loading_info=True,
         )
         missing = sorted(loading["missing_keys"])
     else:
@@ -120,4 +130,4 @@ def _from_single_file(
     tensors = {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
     with TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps({"_class_name": module_class.__name__, **config}))
-        return module_class.from_single_file(tensors, config=folder, torch_dtype=dtype, local_files_only=True)
+        return module_class.from_single_file(tensors, config=folder, dtype=dtype, local_files_only=True)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-import transformers
 
 from runtime.diffusion.families.base import Cond, TextEncoder
-from runtime.diffusion.gguf_decoder import load_gguf_decoder
 from runtime.diffusion.model import Loader, inspect_checkpoint
 from runtime.diffusion.tiling import decode_latent
 from runtime.platform.errors import MissingFile
@@ -42,23 +40,6 @@ def test_features_are_standardised_and_padded_with_zeros(encoder: TextEncoder) -
     assert tokens[0, 1].abs().max() > 0.5
     assert tokens[0, 8:].abs().max() == 0
     assert extra["pooled_output"].shape == (1, 576)
-
-
-def test_the_decoder_read_from_the_file_computes_what_transformers_computes() -> None:
-    path = packaged_language_models()["smollm2-135m-instruct"]
-    ours, tokenizer = load_gguf_decoder(path, 2, torch.float32)
-    loading = {"gguf_file": path.name, "local_files_only": True}
-    stock = transformers.AutoModelForCausalLM.from_pretrained(
-        path.parent, dtype=torch.float32, **loading
-    ).model
-    reference = transformers.AutoTokenizer.from_pretrained(path.parent, **loading)
-    for text in ("a red heart", "It's 1234 é 日本 😀  two\n\tlines", "<|im_start|>user hi<|im_end|>"):
-        ids = tokenizer(text)["input_ids"]
-        assert ids == reference(text)["input_ids"]
-        rows = torch.tensor([ids])
-        with torch.inference_mode():
-            states = stock(input_ids=rows, output_hidden_states=True).hidden_states[2]
-            torch.testing.assert_close(ours(input_ids=rows).last_hidden_state, states)
 
 
 def test_no_text_is_all_zeros(encoder: TextEncoder) -> None:

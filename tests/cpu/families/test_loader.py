@@ -158,3 +158,19 @@ def test_a_broken_autoencoder_costs_only_the_previews(saved: Callable[..., Any],
     latent_format = Loader(dict).latent_format(model_of(folder))
     assert latent_format.rgb is None
     assert latent_format.scale == 0.18215
+
+
+def test_a_folder_of_half_precision_files_alone_is_loaded(saved: Callable[..., Any], tmp_path: Path) -> None:
+    pipeline, folder = saved("sdxl")
+    half = type(pipeline).from_pretrained(folder, local_files_only=True, dtype=torch.float16)
+    half.save_pretrained(tmp_path / "half", variant="fp16")
+    assert list((tmp_path / "half" / "unet").glob("*.fp16.safetensors"))
+    checkpoint = inspect_checkpoint(tmp_path / "half")
+    assert checkpoint.model is not None
+    assert checkpoint.clip is not None
+    assert checkpoint.vae is not None
+    loader = Loader(dict)
+    assert loader.network(checkpoint.model).dtype == torch.float32
+    [[tokens, _]] = loader.text_encoder(checkpoint.clip).encode([("a cat",)])[0]
+    assert tokens.isfinite().all()
+    assert loader.autoencoder(checkpoint.vae).decode(torch.zeros(1, 4, 4, 4)).shape == (1, 3, 8, 8)

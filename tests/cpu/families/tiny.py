@@ -20,6 +20,8 @@ from transformers import (
     T5EncoderModel,
 )
 
+from runtime.diffusion.encoders import packaged_clip_tokenizer
+
 diffusers = importlib.import_module("diffusers")
 torch.set_num_threads(1)
 
@@ -65,9 +67,7 @@ def clip(width: int, *, projected: bool = False) -> Any:
 
 
 def clip_tokenizer(pad: str = "<|endoftext|>") -> Any:
-    from runtime.diffusion.encoders import _packaged_clip_tokenizer
-
-    tokenizer = _packaged_clip_tokenizer()
+    tokenizer = packaged_clip_tokenizer()
     tokenizer.pad_token = pad
     tokenizer.model_max_length = 77
     return tokenizer
