@@ -68,7 +68,9 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
 
 
 def services_for(studio: Studio, config: Config, files: Files, publish: Callable[[Event], None]) -> Services:
-    """What `run_job` wants, shared by every job of this process."""
+    """What `run_job` wants, shared by every job of this process. Nodes, and so torch, are loaded by then."""
+    from app.compat.models import ModelFaces
+
     return Services(
         specs=studio.registry,
         library=files,
@@ -79,6 +81,7 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
         threads=ThreadPoolExecutor(MAX_THREADS, "node", initializer=gradients_off),
         cache=ResultCache(config.cache_mb * 1024 * 1024, config.cache_entries),
         keeps=config.cache_keeps,
+        faces=ModelFaces(),
     )
 
 

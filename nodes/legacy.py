@@ -48,6 +48,7 @@ def spec_of_class(id: str, kind: type, display_name: str | None, pack: str | Non
         search_aliases=tuple(getattr(kind, "SEARCH_ALIASES", ())),
         uses_node_id=any(slot.type == "UNIQUE_ID" for slot in _slots(kind)),
         accepts_any_input=_accepts_any(kind),
+        foreign=True,
         accepts_any_link="*" in parameters_of(function),
         is_api_node=bool(getattr(kind, "API_NODE", False)),
         has_intermediate_output=bool(getattr(kind, "HAS_INTERMEDIATE_OUTPUT", False)),

@@ -12,6 +12,13 @@ InputGroup = Literal["required", "optional", "hidden"]
 GROWING = "COMFY_AUTOGROW_V3"
 CASES = "COMFY_DYNAMICCOMBO_V3"
 
+# What a hidden input may ask for. One of any other type is an input that only a program fills in.
+AUTOMATIC = frozenset(
+    """
+    PROMPT DYNPROMPT EXTRA_PNGINFO UNIQUE_ID AUTH_TOKEN_COMFY_ORG API_KEY_COMFY_ORG COMFY_USAGE_SOURCE
+    """.split()
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
@@ -33,12 +40,17 @@ class Slot:
     @classmethod
     def of(cls, name: str, entry: Any, group: InputGroup, within: str | None = None) -> Slot:
         """From an entry of INPUT_TYPES: `(type, options)`, `(type,)` or a type; a list as type is a combo."""
-        parts = entry if isinstance(entry, tuple | list) and group != "hidden" else (entry,)
+        parts = entry if isinstance(entry, tuple | list) else (entry,)
         declared, options = parts[0], dict(parts[1]) if len(parts) > 1 else {}
         if isinstance(declared, list | tuple):
             return cls(name, "COMBO", group, options, list(declared), within=within)
         choices = options.get("options") if declared == "COMBO" else None
         return cls(name, declared, group, options, choices, within=within)
+
+    @property
+    def is_automatic(self) -> bool:
+        """The server fills it in."""
+        return self.group == "hidden" and self.type in AUTOMATIC
 
     @property
     def lazy(self) -> bool:
@@ -118,6 +130,7 @@ class NodeSpec:
     Linked inputs are None in both. An `input_types` among the checked inputs receives the types that the
     links bring and replaces the link check. `uses_node_id` keeps two nodes with equal inputs apart in the
     cache. `accepts_any_input` passes undeclared inputs, `accepts_any_link` those of them that are linked.
+    `foreign` code was written for ComfyUI, and gets this program's models in faces that look like ComfyUI's.
     """
 
     id: str
@@ -144,5 +157,6 @@ class NodeSpec:
     uses_node_id: bool = False
     accepts_any_input: bool = False
     accepts_any_link: bool = False
+    foreign: bool = False
     is_api_node: bool = False
     has_intermediate_output: bool = False

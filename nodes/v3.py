@@ -44,6 +44,7 @@ def spec_of_schema(kind: Any, pack: str | None, display_name: str | None = None)
         checked_inputs=parameters_of(check) if check else frozenset(),
         search_aliases=tuple(schema.search_aliases),
         uses_node_id=any(_name(one) == "unique_id" for one in schema.hidden),
+        foreign=True,
         accepts_any_input=schema.accept_all_inputs,
         is_api_node=schema.is_api_node,
         has_intermediate_output=schema.has_intermediate_output,

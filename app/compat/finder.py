@@ -160,7 +160,7 @@ def imported_face(name: str) -> ModuleType:
 
 
 class _Missing:
-    """A face's `__getattr__`: submodules are imported when asked for, everything else is named and refused."""
+    """A face's `__getattr__`: submodules are imported when asked for, the rest is named and refused."""
 
     def __init__(self, module: str) -> None:
         self._module = module

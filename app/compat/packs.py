@@ -92,5 +92,6 @@ def _pack_loader(module: str, entry: Path, pack: str) -> Loader:
 def _run_script(script: Path, pack: str) -> None:
     name = f"prestartup_of_{pack}"
     spec = importlib.util.spec_from_file_location(name, script, loader=_pack_loader(name, script, pack))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))

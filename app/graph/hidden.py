@@ -61,7 +61,7 @@ def context_hidden(
 
 def hidden_inputs(node: Node, hidden: Mapping[str, Any]) -> dict[str, Any]:
     """Those that a node declares as inputs. Packs get copies, because some of them write into the prompt."""
-    given = {slot.name: hidden.get(slot.type.lower()) for slot in node.slots if slot.group == "hidden"}
+    given = {slot.name: hidden.get(slot.type.lower()) for slot in node.slots if slot.is_automatic}
     return {
         name: copy.deepcopy(value) if node.spec.pack and isinstance(value, dict) else value
         for name, value in given.items()

@@ -117,7 +117,7 @@ def _node(id: str, spec: NodeSpec, slots: tuple[Slot, ...], given: Mapping[str, 
     links: dict[str, Link] = {}
     broken: dict[str, list[Any]] = {}
     for slot in slots:
-        if slot.group == "hidden" or slot.name not in given:
+        if slot.is_automatic or slot.name not in given:
             continue
         value = given[slot.name]
         if as_link(value) is not None:

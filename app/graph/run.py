@@ -18,7 +18,7 @@ from app.graph.keys import Key, cache_keys, expansion_keys
 from app.graph.parse import Node, parse_expansion
 from app.graph.plan import Finished, NodeCall, Plan
 from app.graph.report import Outcome, Report, name_of
-from app.graph.services import Services
+from app.graph.services import NoFaces, Services
 from app.graph.stamps import stamps_of
 from app.graph.untouched import holds_any, seen
 from app.graph.values import Entry, blocked, blocker_in
@@ -209,7 +209,7 @@ class _JobRun:
         context.check_cancelled()
         current_invocation.set(Invocation(index))
         hidden = hidden_inputs(node, context.hidden)
-        copies = Copies()
+        copies = Copies(self.services.faces if node.spec.foreign else NoFaces())
         given = copies.inputs(inputs) if node.spec.pack else inputs
         function = functools.partial(node.spec.call, context, **nested(node.slots, given), **hidden)
         call_it = call_coroutine if node.spec.is_async else call_plain

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from app.events import Event
 from app.graph.cache import ResultCache
@@ -24,6 +24,22 @@ MAX_THREADS = 64
 
 def worker_threads() -> Executor:
     return ThreadPoolExecutor(MAX_THREADS, "node")
+
+
+class Faces(Protocol):
+    """Models as ComfyUI's packs know them, and back."""
+
+    def wrapped(self, value: Any) -> Any: ...
+
+    def unwrapped(self, value: Any) -> Any: ...
+
+
+class NoFaces:
+    def wrapped(self, value: Any) -> Any:
+        return value
+
+    def unwrapped(self, value: Any) -> Any:
+        return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,4 +62,5 @@ class Services:
     flights: Flights = field(default_factory=Flights)
     pack_locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     pack_loops: PackLoops = field(default_factory=PackLoops)
+    faces: Faces = field(default_factory=NoFaces)
     keeps: Literal["all", "last", "nothing"] = "all"

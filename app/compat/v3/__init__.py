@@ -1,1 +1,1 @@
-"""ComfyUI's third style of nodes: what a schema is made of. The faces of comfy_api show it under its names."""
+"""ComfyUI's third style of nodes: what a schema is made of. The faces of comfy_api name it."""

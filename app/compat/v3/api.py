@@ -1,4 +1,4 @@
-"""ComfyAPI: what a running node, or a pack that loads, may ask of the server. Its twin is for plain functions."""
+"""ComfyAPI: what a running node, or a pack that loads, may ask of the server; its twin is for plain functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Execution:
         max_value: float,
         node_id: str | None = None,
         preview_image: Any = None,
-        ignore_size_limit: bool = False,
+        ignore_size_limit: bool = False,  # noqa: ARG002
     ) -> None:
         """Of the node that runs here. Another node's `node_id` is refused: a node speaks for itself."""
         report_progress(value, max_value, node_id, preview_image)
@@ -48,12 +48,12 @@ class NodeReplacement:
 class Caching:
     """Results of this program are cached in one place; providers from outside are not asked."""
 
-    async def register_provider(self, provider: Any) -> None:
+    async def register_provider(self, provider: Any) -> None:  # noqa: ARG002
         raise NotImplementedError(
             "Treadle caches results itself (--cache-lru, --cache-mb) and asks no providers"
         )
 
-    async def unregister_provider(self, provider: Any) -> None:
+    async def unregister_provider(self, provider: Any) -> None:  # noqa: ARG002
         raise NotImplementedError(
             "Treadle caches results itself (--cache-lru, --cache-mb) and asks no providers"
         )

@@ -145,6 +145,14 @@ def resize_to_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
     return tensor[picked]
 
 
+class StateDict(dict[str, Any]):
+    """Weights that remember their file, for what this program loads by path."""
+
+    def __init__(self, path: Path, weights: Mapping[str, Any]) -> None:
+        super().__init__(weights)
+        self.path = path
+
+
 def load_torch_file(
     ckpt: str | Path, safe_load: bool = False, device: Any = None, return_metadata: bool = False
 ) -> Any:
@@ -156,10 +164,10 @@ def load_torch_file(
 
         with safe_open(str(path), framework="pt", device=str(device or "cpu")) as file:
             metadata = file.metadata()
-            weights: Any = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            weights: Any = StateDict(path, {key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118
     else:
         loaded = torch.load(path, map_location=device or "cpu", weights_only=True)
-        weights = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else loaded
+        weights = StateDict(path, loaded.get("state_dict", loaded)) if isinstance(loaded, dict) else loaded
     return (weights, metadata) if return_metadata else weights
 
 

@@ -1,0 +1,1 @@
+"""`comfy.k_diffusion`: the package only."""

@@ -1,0 +1,12 @@
+"""`comfy_extras.nodes_flux`: those of its nodes that this program has."""
+
+from __future__ import annotations
+
+from app.compat.classes import core_class_getter
+
+__getattr__ = core_class_getter(
+    "comfy_extras.nodes_flux",
+    "CLIPTextEncodeFlux",
+    "FluxDisableGuidance",
+    "FluxGuidance",
+)

@@ -1,0 +1,22 @@
+"""`comfy_extras.nodes_mask`: those of its nodes that this program has."""
+
+from __future__ import annotations
+
+from app.compat.classes import core_class_getter
+
+__getattr__ = core_class_getter(
+    "comfy_extras.nodes_mask",
+    "CropMask",
+    "FeatherMask",
+    "GrowMask",
+    "ImageColorToMask",
+    "ImageCompositeMasked",
+    "ImageToMask",
+    "InvertMask",
+    "LatentCompositeMasked",
+    "MaskComposite",
+    "MaskPreview",
+    "MaskToImage",
+    "SolidMask",
+    "ThresholdMask",
+)

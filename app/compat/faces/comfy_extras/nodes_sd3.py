@@ -1,0 +1,11 @@
+"""`comfy_extras.nodes_sd3`: those of its nodes that this program has."""
+
+from __future__ import annotations
+
+from app.compat.classes import core_class_getter
+
+__getattr__ = core_class_getter(
+    "comfy_extras.nodes_sd3",
+    "EmptySD3LatentImage",
+    "TripleCLIPLoader",
+)
