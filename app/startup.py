@@ -18,6 +18,7 @@ from app.errors import Unavailable
 from app.events import Event
 from app.files import Files
 from app.graph.cache import ResultCache
+from app.graph.loops import PackLoops
 from app.graph.services import MAX_THREADS, Services
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
@@ -82,6 +83,7 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
         cache=ResultCache(config.cache_mb * 1024 * 1024, config.cache_entries),
         keeps=config.cache_keeps,
         faces=ModelFaces(),
+        pack_loops=PackLoops(initializer=gradients_off),
     )
 
 

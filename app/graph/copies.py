@@ -54,7 +54,11 @@ class Copies:
         if type(value) is dict:
             return {key: self.restored(item) for key, item in value.items()}
         copy, original, count = self._originals.get(id(value), (None, None, None))
-        return original if copy is value and copy is not None and count_of(copy) == count else self._faces.unwrapped(value)
+        return (
+            original
+            if copy is value and copy is not None and count_of(copy) == count
+            else self._faces.unwrapped(value)
+        )
 
     def _noted(self, value: Any, fresh: Any) -> Any:
         self._copies[id(value)] = fresh

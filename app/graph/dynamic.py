@@ -68,7 +68,8 @@ def nested(slots: Iterable[Slot], flat: Mapping[str, Any]) -> dict[str, Any]:
             inputs[slot.name] = {}
         elif slot.type == CASES and slot.name in inputs:
             inputs[slot.name] = {_last(slot.name): inputs[slot.name]}
-    for slot in reversed(known):
+    # inner ones first, and each dict in the order of the inputs
+    for slot in sorted(known, key=lambda slot: -slot.name.count(".")):
         if slot.within is not None and slot.name in inputs and slot.within in inputs:
             inputs[slot.within][_last(slot.name)] = inputs.pop(slot.name)
     return inputs

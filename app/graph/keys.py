@@ -37,7 +37,7 @@ def expansion_keys(
 def in_order(nodes: Mapping[str, Node]) -> Iterable[Node]:
     """Inputs before consumers; nodes of a cycle, and links out of `nodes`, are passed over."""
     waiting = {
-        id: {link.node_id for _, link in node.followed_links() if link.node_id in nodes}
+        id: {link.node_id for link in node.links.values() if link.node_id in nodes}
         for id, node in nodes.items()
     }
     consumers: dict[str, list[str]] = {}
@@ -83,10 +83,11 @@ def _key(node: Node, keys: Mapping[str, Key], stamps: Mapping[str, Key], fallbac
 
 
 def _link_text(link: Link, keys: Mapping[str, Key], is_raw: bool) -> str | None:
-    if is_raw:
-        return f"link {link.node_id} {link.slot}"
+    """Who takes the link itself may look at what stands behind it, by its id."""
     source = keys.get(link.node_id)
-    return None if source is None else f"from {source} {link.slot}"
+    if source is None:
+        return None
+    return f"link {link.node_id} {source} {link.slot}" if is_raw else f"from {source} {link.slot}"
 
 
 def _constant_text(value: Any) -> str | None:

@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 class PackLoops:
     """Loops start with their pack's first coroutine and live as long as the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, initializer: Callable[[], object] = lambda: None) -> None:
+        """`initializer` runs first in every thread."""
+        self._initializer = initializer
         self._loops: dict[str, asyncio.AbstractEventLoop] = {}
         self._lock = threading.Lock()
 
@@ -29,11 +31,14 @@ class PackLoops:
         with self._lock:
             if pack not in self._loops:
                 loop = self._loops[pack] = asyncio.new_event_loop()
-                threading.Thread(target=_turn, args=(pack, loop), name=f"pack {pack}", daemon=True).start()
+                threading.Thread(
+                    target=_turn, args=(pack, loop, self._initializer), name=f"pack {pack}", daemon=True
+                ).start()
             return self._loops[pack]
 
 
-def _turn(pack: str, loop: asyncio.AbstractEventLoop) -> None:
+def _turn(pack: str, loop: asyncio.AbstractEventLoop, initializer: Callable[[], object]) -> None:
+    initializer()
     asyncio.set_event_loop(loop)
     while not loop.is_closed():
         try:

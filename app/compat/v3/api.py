@@ -1,4 +1,4 @@
-"""ComfyAPI: what a running node, or a pack that loads, may ask of the server; its twin is for plain functions."""
+"""ComfyAPI: what a running or loading pack may ask of the server; its twin is for plain functions."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class NodeReplacement:
 class Caching:
     """Results of this program are cached in one place; providers from outside are not asked."""
 
-    async def register_provider(self, provider: Any) -> None:  # noqa: ARG002
+    async def register_provider(self, provider: Any) -> None:
         raise NotImplementedError(
             "Treadle caches results itself (--cache-lru, --cache-mb) and asks no providers"
         )
 
-    async def unregister_provider(self, provider: Any) -> None:  # noqa: ARG002
+    async def unregister_provider(self, provider: Any) -> None:
         raise NotImplementedError(
             "Treadle caches results itself (--cache-lru, --cache-mb) and asks no providers"
         )
@@ -89,7 +89,7 @@ class ComfyAPISync:
 
 
 class _Sync:
-    """The methods of an object as plain functions. They never wait for anything, so a step runs them whole."""
+    """The methods of an object as plain functions. They wait for nothing, so a step runs them whole."""
 
     def __init__(self, of: Any) -> None:
         self._of = of

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class NodeReplace:
-    """`input_mapping` entries are {new_id, old_id} or {new_id, set_value}; `output_mapping` {new_idx, old_idx}."""
+    """`input_mapping` has {new_id, old_id} or {new_id, set_value}, `output_mapping` {new_idx, old_idx}."""
 
     new_node_id: str
     old_node_id: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from app.compat.v3.inputs import Input, Output
 from nodes.spec import Blocker, NodeResult
 
 
-class Hidden(str, Enum):
+class Hidden(StrEnum):
     """Inputs that no user fills in; a node finds them in `cls.hidden`."""
 
     unique_id = "UNIQUE_ID"

@@ -39,8 +39,7 @@ def comfytype(io_type: str, **_kwargs: Any) -> Any:
     """Class decorator: `@comfytype(io_type="THING")` over a class with an Input or an Output."""
 
     def name(kind: type) -> type:
-        bases = {part: base for part, base in (("Input", PlainInput), ("Output", PlainOutput))}
-        for part, base in bases.items():
+        for part, base in (("Input", PlainInput), ("Output", PlainOutput)):
             if not hasattr(kind, part) and issubclass(kind, ComfyTypeIO):
                 setattr(kind, part, base)
         name_parts(kind, io_type)

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any
 
 from app.compat.v3.inputs import WidgetInput, present
 from app.compat.v3.sockets import ComfyTypeIO
 
 
-class NumberDisplay(str, Enum):
+class NumberDisplay(StrEnum):
     number = "number"
     slider = "slider"
     gradient_slider = "gradientslider"
 
 
-class ControlAfterGenerate(str, Enum):
+class ControlAfterGenerate(StrEnum):
     fixed = "fixed"
     increment = "increment"
     decrement = "decrement"
     randomize = "randomize"
 
 
-class FolderType(str, Enum):
+class FolderType(StrEnum):
     input = "input"
     output = "output"
     temp = "temp"
 
 
-class UploadType(str, Enum):
+class UploadType(StrEnum):
     image = "image_upload"
     audio = "audio_upload"
     video = "video_upload"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import pytest
 
@@ -8,6 +9,7 @@ from app.graph.keys import cache_keys
 from app.graph.parse import Graph, parse
 from nodes.declare import spec_of
 from nodes.registry import Registry
+from nodes.types import Anything, Options
 from tests.fakes import FakeLibrary, box
 from tests.pure.graph.boxes import Counter, number, specs
 
@@ -64,3 +66,17 @@ def test_a_deep_chain_is_no_trouble():
     prompt = {"0": box("Number", value=0)}
     prompt |= {str(i): box("Add", a=[str(i - 1), 0], b=1) for i in range(1, 5000)}
     assert len(set(keys(prompt).values())) == 5000
+
+
+def test_a_node_that_takes_the_link_itself_changes_with_what_stands_behind_it():
+    def peeks(*, value: Annotated[Anything, Options({"rawLink": True})]) -> int:
+        return 0
+
+    registry = Registry([*specs(), spec_of(peeks, "Peeks", category="t")])
+    before, after = (
+        keys({"1": box("Number", value=value), "2": box("Peeks", value=["1", 0])}, registry=registry)
+        for value in (1, 2)
+    )
+    assert before["2"] != after["2"]
+    elsewhere = keys({"9": box("Number", value=1), "2": box("Peeks", value=["9", 0])}, registry=registry)
+    assert before["2"] != elsewhere["2"]

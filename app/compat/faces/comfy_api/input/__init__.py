@@ -1,23 +1,20 @@
-"""`comfy_api.input`: types for annotations."""
+"""`comfy_api.input`: types for annotations. `Input` of comfy_api.latest has them under their short names."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
-from torch import Tensor
-
-ImageInput = Tensor
-MaskInput = Tensor
-LatentInput = dict[str, Any]
-CurveInput = Any
-RangeInput = Any
+_TENSORS = ("ImageInput", "MaskInput", "Image", "Mask")
+_DICTS = ("AudioInput", "LatentInput", "Audio", "Latent")
 
 
-class AudioInput(TypedDict):
-    """`waveform` is [B, channels, samples]."""
+def __getattr__(name: str) -> Any:
+    if name in _TENSORS:
+        import torch
 
-    waveform: Tensor
-    sample_rate: int
-
-
-__all__ = ["AudioInput", "CurveInput", "ImageInput", "LatentInput", "MaskInput", "RangeInput"]
+        return torch.Tensor
+    if name in _DICTS:
+        return dict[str, Any]
+    raise AttributeError(
+        f"Treadle does not serve comfy_api.input.{name}; docs/compat.md lists what it serves"
+    )
