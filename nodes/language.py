@@ -1,4 +1,4 @@
-"""The language model nodes: load, generate, chat."""
+"""The language model nodes: load, generate, chat, and the vector that stands for a text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from nodes.context import NodeContext, NodeInputError
 from nodes.declare import node
 from nodes.spec import Library
-from nodes.types import Chat, Choices, Float, InOptional, Int, Llm, Multiline, Options, PromptText, Seed
-from runtime.llm.api import ChatRequest, CompleteRequest, Completion, Message, SamplingParams
+from nodes.types import Chat, Choices, Float, InOptional, Int, Json, Llm, Multiline, Options, PromptText, Seed
+from runtime.llm.api import (
+    ChatRequest,
+    CompleteRequest,
+    Completion,
+    Embedding,
+    EmbedRequest,
+    Message,
+    SamplingParams,
+)
 
 if TYPE_CHECKING:
     from runtime.platform.handle import Handle
@@ -61,9 +69,9 @@ async def generate(
     if mode == "continue" and system:
         raise NodeInputError('"continue" takes no system text; put it at the start of the prompt')
     if mode == "continue":
-        return await _answer(ctx, CompleteRequest(ctx.request_id(), model, prompt, params))
-    messages = (*_system_message(system), Message("user", prompt))
-    return await _answer(ctx, ChatRequest(ctx.request_id(), model, messages, params))
+        return await answer(ctx, CompleteRequest(ctx.request_id(), model, prompt, params))
+    messages = (*system_message(system), Message("user", prompt))
+    return await answer(ctx, ChatRequest(ctx.request_id(), model, messages, params))
 
 
 @node("LLMChat", display="Chat with Language Model", category=CATEGORY, outputs=("reply", "chat"))
@@ -87,19 +95,33 @@ async def chat(
     """
     history = tuple(chat or ())
     if system:
-        history = (*_system_message(system), *(old for old in history if old.role != "system"))
+        history = (*system_message(system), *(old for old in history if old.role != "system"))
     asked = (*history, Message("user", message))
     params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
-    reply = await _answer(ctx, ChatRequest(ctx.request_id(), model, asked, params))
+    reply = await answer(ctx, ChatRequest(ctx.request_id(), model, asked, params))
     return reply, (*asked, Message("assistant", reply))
 
 
-async def _answer(ctx: NodeContext, request: ChatRequest | CompleteRequest) -> str:
+@node("TextEmbed", display="Embed Text", category=CATEGORY, outputs=("vector",))
+async def embed(ctx: NodeContext, *, model: Llm, text: PromptText) -> Json:
+    """A vector of length one that stands for the text: the mean of the model's last hidden states.
+
+    Texts of similar meaning tend to have vectors of similar direction; models that are trained for it do
+    better than those that chat.
+    """
+    request = EmbedRequest(ctx.request_id(), model, text)
+    hidden = (await ctx.run(cast("Handle[Embedding]", ctx.llm.submit(request)))).hidden
+    mean = hidden.mean(0)
+    return (mean / mean.norm().clamp(min=1e-12)).tolist()
+
+
+async def answer(ctx: NodeContext, request: ChatRequest | CompleteRequest) -> str:
+    """What the model says, without blanks around it."""
     handle = cast("Handle[Completion]", ctx.llm.submit(request))
     return (await ctx.run(handle)).text.strip()
 
 
-def _system_message(system: str) -> tuple[Message, ...]:
+def system_message(system: str) -> tuple[Message, ...]:
     return (Message("system", system),) if system.strip() else ()
 
 
