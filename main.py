@@ -1,4 +1,4 @@
-"""The command line: serve, or `run` a workflow, or list `models`. Flags come before torch."""
+"""The command line: serve, `run` or `convert` a workflow, or list `models`. Flags come before torch."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ def main(argv: list[str]) -> int:
             from app.cli.run import main as run
 
             return run(rest)
+        if command == "convert":
+            from app.cli.convert import main as convert
+
+            return convert(rest)
         if command == "models":
             from app.cli.models import main as models
 

@@ -87,8 +87,9 @@ class Jobs:
         is_coming = job_id in self._left or job_id in self._arriving
         return "pending" if is_coming else self._queue.state(job_id)
 
-    def find(self, job_id: str) -> Job | None:
+    async def find(self, job_id: str) -> Job | None:
         """Waiting, running, or about to wait."""
+        await self._resumed()
         return self._arriving.get(job_id) or self._queue.find(job_id)
 
     async def submit(self, job: Job) -> None:
@@ -96,8 +97,7 @@ class Jobs:
         assert self.state(job.id) is None, f"job {job.id} is {self.state(job.id)} already"
         self._arriving[job.id] = job
         try:
-            if self._resuming is not None:
-                await asyncio.shield(self._resuming)
+            await self._resumed()
             await self._backlog.put(job, self._queue.counted)
         except sqlite3.Error as error:
             raise Unavailable(f"The queue cannot be written: {error}") from None
@@ -157,6 +157,11 @@ class Jobs:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=10)
         await self._backlog.close()
+
+    async def _resumed(self) -> None:
+        """What an earlier process left is in the queue."""
+        if self._resuming is not None:
+            await asyncio.shield(self._resuming)
 
     async def _resume(self) -> None:
         try:

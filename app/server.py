@@ -13,6 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from app import ws
 from app.api import (
+    convert,
     editor,
     examples,
     history,
@@ -49,7 +50,20 @@ log = logging.getLogger(__name__)
 
 Loader = Callable[[Config, Files, Metrics], Studio]
 
-_RESOURCES = (examples, history, jobs, media, objects, prompts, queue, system, templates, userdata, users)
+_RESOURCES = (
+    convert,
+    examples,
+    history,
+    jobs,
+    media,
+    objects,
+    prompts,
+    queue,
+    system,
+    templates,
+    userdata,
+    users,
+)
 _OPENAI = (chat, completions, models)
 _DATABASE_FILE = "treadle.sqlite"
 _QUEUE_LOCK = "treadle.queue.lock"

@@ -10,36 +10,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from app.api.read import json_body
+from app import job_summary
+from app.api.convert import converted
+from app.api.posted import Posted, PromptBody, posted
+from app.api.read import query_flag, query_seconds
 from app.compat.host import HOST, OnPrompt
-from app.errors import error_body
+from app.errors import Conflict, error_body
 from app.graph.complaints import PromptRejected
-from app.graph.validate import parse_and_validate
-from app.keys import CONFIG, FILES, JOBS, STARTUP
+from app.graph.validate import ValidGraph, parse_and_validate
+from app.json_text import encode
+from app.keys import CONFIG, FILES, HISTORY, JOBS, STARTUP
 from app.queue import Job
 from app.revive import NO_METADATA
+from app.workflow.report import Report
 
 log = logging.getLogger(__name__)
 
 routes = web.RouteTableDef()
 
 SECRETS = ("auth_token_comfy_org", "api_key_comfy_org")
-
-
-class PromptBody(BaseModel):
-    """`prompt` stays plain JSON here: app.graph judges it, node by node. Packs may add fields."""
-
-    model_config = ConfigDict(extra="allow")
-
-    prompt: dict[str, Any] | None = None
-    client_id: str | None = None
-    prompt_id: str | None = None
-    extra_data: dict[str, Any] | None = None
-    front: bool = False
-    number: float | None = None
-    partial_execution_targets: list[str] | None = None
 
 
 @routes.get("/prompt")
@@ -49,14 +40,17 @@ async def queue_length(request: web.Request) -> web.Response:
 
 @routes.post("/prompt")
 async def post_prompt(request: web.Request) -> web.Response:
-    body = await json_body(request, PromptBody, fault_type="invalid_prompt")
+    """With `wait=true` the answer comes when the prompt has ended, or with 202 after `timeout` seconds."""
+    waits, timeout_s = query_flag(request, "wait"), query_seconds(request, "timeout")
+    body, report = await _in_api_format(request.app, await posted(request))
     body = await _rewritten(body, request.app[HOST].on_prompt)
     jobs = request.app[JOBS]
     number = body.number if body.number is not None else jobs.next_number(body.front)
     if body.prompt is None:
         return _refused(error_body("no_prompt", "No prompt provided", "No prompt provided"))
     prompt_id = body.prompt_id or str(uuid.uuid4())
-    if (fault := _prompt_id_fault(prompt_id, jobs.state(prompt_id))) is not None:
+    if not _is_canonical(prompt_id):
+        fault = f"'{prompt_id}' is not a lower-case UUID with hyphens"
         return _refused(error_body("invalid_prompt_id", "prompt_id must be a valid UUID", fault))
     studio = await request.app[STARTUP].ready()
     valid = await asyncio.to_thread(
@@ -64,13 +58,40 @@ async def post_prompt(request: web.Request) -> web.Response:
     )
     if isinstance(valid, PromptRejected):
         return _refused(valid.as_json())
-    extra_data = _completed(body, request)
-    hidden = {name: extra_data.pop(name) for name in SECRETS if name in extra_data}
-    if not request.app[CONFIG].metadata:
-        hidden |= NO_METADATA
-    await jobs.submit(Job(prompt_id, number, valid, body.client_id, extra_data, hidden))
-    answer = {"prompt_id": prompt_id, "number": number, "node_errors": valid.node_errors_json()}
-    return web.json_response(answer)
+    job = _job(request, body, prompt_id, number, valid)
+    earlier = await jobs.find(prompt_id)
+    if earlier is None:
+        await jobs.submit(job)
+    elif not _asks_the_same(earlier, job):
+        raise Conflict(
+            f"Another prompt with the id {prompt_id} is {jobs.state(prompt_id)}", type="prompt_id_used"
+        )
+    answer = {
+        "prompt_id": prompt_id,
+        "number": job.number if earlier is None else earlier.number,
+        "node_errors": valid.node_errors_json(),
+        **({} if report is None else {"report": report.as_json()}),
+    }
+    if not waits:
+        return web.json_response(answer)
+    return await _answer_at_the_end(request.app, answer, prompt_id, timeout_s)
+
+
+async def _in_api_format(app: web.Application, arrived: Posted) -> tuple[PromptBody, Report | None]:
+    """The editor's own document goes along, for the files that the prompt will write."""
+    body, workflow = arrived.body, arrived.workflow
+    if workflow is None:
+        return body, None
+    prompt, prompt_id, report = body.prompt, body.prompt_id, None
+    if prompt is None:
+        prompt_id = prompt_id or str(uuid.uuid4())
+        conversion = await converted(app, workflow, seed=prompt_id)
+        prompt, report = conversion.prompt, conversion.report
+    extra_data = dict(body.extra_data or {})
+    info = extra_data.get("extra_pnginfo")
+    extra_data["extra_pnginfo"] = {"workflow": workflow, **(info if isinstance(info, dict) else {})}
+    update = {"prompt": prompt, "prompt_id": prompt_id, "extra_data": extra_data}
+    return body.model_copy(update=update), report
 
 
 async def _rewritten(body: PromptBody, handlers: Sequence[OnPrompt]) -> PromptBody:
@@ -91,14 +112,46 @@ def _refused(body: dict[str, Any]) -> web.Response:
     return web.json_response(body, status=400)
 
 
-def _prompt_id_fault(prompt_id: str, state: str | None) -> str | None:
+def _is_canonical(prompt_id: str) -> bool:
     try:
-        is_canonical = str(uuid.UUID(prompt_id)) == prompt_id
+        return str(uuid.UUID(prompt_id)) == prompt_id
     except ValueError:
-        is_canonical = False
-    if not is_canonical:
-        return f"'{prompt_id}' is not a lower-case UUID with hyphens"
-    return None if state is None else f"a prompt with the id {prompt_id} is {state} already"
+        return False
+
+
+def _job(request: web.Request, body: PromptBody, prompt_id: str, number: float, valid: ValidGraph) -> Job:
+    extra_data = _completed(body, request)
+    hidden = {name: extra_data.pop(name) for name in SECRETS if name in extra_data}
+    if not request.app[CONFIG].metadata:
+        hidden |= NO_METADATA
+    return Job(prompt_id, number, valid, body.client_id, extra_data, hidden)
+
+
+def _asks_the_same(earlier: Job, later: Job) -> bool:
+    """Then it is the same request once more, of a client that missed the first answer."""
+    return (earlier.client_id, earlier.valid.graph.prompt, earlier.valid.outputs) == (
+        later.client_id,
+        later.valid.graph.prompt,
+        later.valid.outputs,
+    )
+
+
+async def _answer_at_the_end(
+    app: web.Application, answer: dict[str, Any], prompt_id: str, timeout_s: float | None
+) -> web.Response:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await app[JOBS].ended(prompt_id)
+    except TimeoutError:
+        status = "in_progress" if app[JOBS].state(prompt_id) == "running" else "pending"
+        return web.json_response({**answer, "status": status}, status=202)
+    item = await app[HISTORY].item(prompt_id)
+    if item is None:
+        return web.json_response({**answer, "status": "cancelled", "outputs": {}})
+    ended = job_summary.from_history(item)
+    failure = {"execution_error": ended["execution_error"]} if "execution_error" in ended else {}
+    result = {**answer, "status": ended["status"], "outputs": item["outputs"], **failure}
+    return web.Response(text=await asyncio.to_thread(encode, result), content_type="application/json")
 
 
 def _completed(body: PromptBody, request: web.Request) -> dict[str, Any]:

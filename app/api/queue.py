@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 from pydantic import BaseModel
 
 from app.api.read import json_body
+from app.json_text import encode
 from app.keys import JOBS
 
 routes = web.RouteTableDef()
@@ -30,7 +33,8 @@ async def get_queue(request: web.Request) -> web.Response:
     jobs = request.app[JOBS]
     running = [job.as_json() for job in jobs.running()]
     pending = [job.as_json() for job in jobs.pending()]
-    return web.json_response({"queue_running": running, "queue_pending": pending})
+    answer = {"queue_running": running, "queue_pending": pending}
+    return web.Response(text=await asyncio.to_thread(encode, answer), content_type="application/json")
 
 
 @routes.post("/queue")

@@ -15,12 +15,16 @@ from app.errors import BadRequest
 M = TypeVar("M", bound=BaseModel)
 
 
-async def json_value(request: web.Request, *, fault_type: str = "invalid_json") -> Any:
-    body = await request.read()
+async def json_value(request: web.Request) -> Any:
+    return await parsed(await request.read())
+
+
+async def parsed(body: bytes) -> Any:
+    """JSON without what JSON lacks."""
     try:
         return await asyncio.to_thread(json.loads, body, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise BadRequest("The body is not valid JSON", type=fault_type, details=str(error)) from None
+        raise BadRequest("The body is not valid JSON", type="invalid_json", details=str(error)) from None
 
 
 async def json_body(
@@ -32,6 +36,10 @@ async def json_body(
     value = await json_value(request)
     if not isinstance(value, dict):
         raise BadRequest("The body should be a JSON object", type=fault_type)
+    return validated(model, value, fault_type)
+
+
+def validated(model: type[M], value: dict[str, Any], fault_type: str = "bad_request") -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -52,6 +60,17 @@ def query_int(request: web.Request, name: str, default: int | None = None) -> in
     if abs(value) >= 2**63:
         raise BadRequest(f"{name} is too large")
     return value
+
+
+def query_seconds(request: web.Request, name: str) -> float | None:
+    text = request.query.get(name)
+    try:
+        seconds = None if text is None else float(text)
+    except ValueError:
+        raise BadRequest(f"{name} must be a number of seconds") from None
+    if seconds is not None and not 0 <= seconds < 1e9:
+        raise BadRequest(f"{name} must be a number of seconds from 0 on")
+    return seconds
 
 
 def query_flag(request: web.Request, name: str, default: bool = False) -> bool:

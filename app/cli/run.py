@@ -10,12 +10,12 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.cli.progress import ProgressBar
 from app.cli.settings import WrongSetting, with_settings
+from app.cli.source import CannotRun, Source, read_source
 from app.config import Config
 from app.files import Files
 from app.flags import add_directory_flags, headless_config, set_environment
@@ -29,18 +29,6 @@ from app.startup import Studio, gradients_off, load, services_for
 from app.workflow.convert import convert
 
 
-class CannotRun(Exception):
-    """The text is for the person at the terminal."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workflow:
-    """`saved` is the editor's document where the file was one; pictures then carry it along."""
-
-    prompt: dict[str, Any]
-    saved: dict[str, Any] | None
-
-
 def main(argv: Sequence[str]) -> int:
     parsed = _parser().parse_args(list(argv))
     set_environment(["--cpu"] if parsed.cpu else [])
@@ -49,10 +37,10 @@ def main(argv: Sequence[str]) -> int:
     files = Files(config.directories, ModelFolders(config.directories, config.extra_model_paths))
     files.make_directories()
     try:
-        document = _read(parsed.workflow)
+        source = read_source(parsed.workflow)
         studio = load(config, files, on_llm_forward=_ignore, on_diffusion_forward=_ignore)
         try:
-            outcome = _run(document, parsed.set, config, files, studio, hidden=parsed.json)
+            outcome = _run(source, parsed.set, config, files, studio, hidden=parsed.json)
         finally:
             studio.close()
     except CannotRun as error:
@@ -68,7 +56,9 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="main.py run", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "workflow", type=Path, help="a prompt in API format, or a saved workflow; - reads standard input"
+        "workflow",
+        type=Path,
+        help="a prompt, a saved workflow, or a picture that carries one; - is standard input",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="ID.INPUT=VALUE", help="change one input"
@@ -79,25 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text()
-        document = json.loads(text)
-    except OSError as error:
-        raise CannotRun(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise CannotRun(f"{path} is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise CannotRun(f"{path} is neither a prompt nor a saved workflow: it should be a JSON object")
-    return document
-
-
 def _run(
-    document: dict[str, Any], settings: list[str], config: Config, files: Files, studio: Studio, hidden: bool
+    source: Source, settings: list[str], config: Config, files: Files, studio: Studio, hidden: bool
 ) -> Outcome:
-    workflow = _workflow(document, files, studio)
     try:
-        prompt = with_settings(workflow.prompt, settings, studio.registry, files)
+        prompt = with_settings(_prompt(source, files, studio), settings, studio.registry, files)
     except WrongSetting as error:
         raise CannotRun(str(error)) from None
     valid = parse_and_validate(prompt, studio.registry, files)
@@ -105,7 +81,7 @@ def _run(
         raise CannotRun(_complaints(valid))
     for node_id, node in valid.node_errors.items():
         print(f"left out: node {node_id} ({node.class_type}): {node.errors[0].message}", file=sys.stderr)
-    job = Job(str(uuid.uuid4()), 0, valid, extra_data=_extra_data(workflow))
+    job = Job(str(uuid.uuid4()), 0, valid, extra_data=_extra_data(source))
     with ProgressBar(valid.graph, _num_needed(valid), hidden) as bar:
         return asyncio.run(_executed(job, studio, config, files, bar))
 
@@ -115,21 +91,20 @@ async def _executed(job: Job, studio: Studio, config: Config, files: Files, bar:
     return await run_job(job, services_for(studio, config, files, bar.publish))
 
 
-def _workflow(document: dict[str, Any], files: Files, studio: Studio) -> Workflow:
-    """An editor's document has a list of nodes; a prompt has nodes by id, perhaps below "prompt"."""
-    if isinstance(document.get("nodes"), list):
-        definitions = {id: studio.registry.object_info(id, files) for id in studio.registry}
-        try:
-            return Workflow(convert(document, definitions).prompt, document)
-        except ValueError as error:
-            raise CannotRun(f"this saved workflow cannot be converted to a prompt: {error}") from None
-    posted = document.get("prompt")
-    return Workflow(posted if isinstance(posted, dict) and "class_type" not in posted else document, None)
+def _prompt(source: Source, files: Files, studio: Studio) -> dict[str, Any]:
+    if source.prompt is not None:
+        return source.prompt
+    assert source.workflow is not None, "a source has one or the other"
+    definitions = {id: studio.registry.object_info(id, files) for id in studio.registry}
+    try:
+        return convert(source.workflow, definitions).prompt
+    except ValueError as error:
+        raise CannotRun(f"this saved workflow cannot be converted to a prompt: {error}") from None
 
 
-def _extra_data(workflow: Workflow) -> dict[str, Any]:
+def _extra_data(source: Source) -> dict[str, Any]:
     created = {"create_time": time.time_ns() // 1_000_000}
-    return created if workflow.saved is None else {**created, "extra_pnginfo": {"workflow": workflow.saved}}
+    return created if source.workflow is None else {**created, "extra_pnginfo": {"workflow": source.workflow}}
 
 
 def _num_needed(valid: ValidGraph) -> int:

@@ -109,6 +109,64 @@ def test_run_refuses_what_is_no_workflow(tmp_path: Path, workflow: str, reason: 
     assert "Traceback" not in refused.stderr
 
 
+WORKFLOW = {
+    "nodes": [
+        {"id": 3, "type": "EmptyImage", "widgets_values": [16, 8, 1, 255], "outputs": [{"links": [1]}]},
+        {
+            "id": 4,
+            "type": "SaveImage",
+            "widgets_values": ["drawn"],
+            "inputs": [{"name": "images", "link": 1}],
+        },
+    ],
+    "links": [[1, 3, 0, 4, 0, "IMAGE"]],
+}
+
+
+def convert(path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [*MAIN, "convert", str(path), "--base-directory", str(path.parent), *flags]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+
+
+def test_convert_prints_a_prompt_that_run_executes_and_its_picture_runs_again(tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps(WORKFLOW))
+    converted = convert(path)
+    assert converted.returncode == 0, converted.stderr
+    prompt = json.loads(converted.stdout)
+    assert prompt["4"]["inputs"] == {"images": ["3", 0], "filename_prefix": "drawn"}
+    done = run(tmp_path, WORKFLOW)
+    (picture,) = done.stdout.splitlines()
+    assert json.loads(convert(Path(picture)).stdout)["3"]["inputs"] == prompt["3"]["inputs"]
+    command = [*MAIN, "run", picture, "--cpu", "--base-directory", str(tmp_path), "--set", "3.width=24"]
+    again = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    assert again.stdout.splitlines() == [str(tmp_path / "output" / "drawn_00002_.png")], again.stderr
+    with Image.open(again.stdout.strip()) as drawn:
+        assert drawn.size == (24, 8)
+        assert json.loads(drawn.text["workflow"]) == WORKFLOW  # type: ignore[attr-defined]
+
+
+def test_convert_takes_its_definitions_from_files(tmp_path: Path) -> None:
+    path, first, second = (tmp_path / name for name in ("saved.json", "first.json", "second.json"))
+    path.write_text(json.dumps(WORKFLOW))
+    first.write_text(json.dumps({"EmptyImage": described({"wide": ["INT", {}], "high": ["INT", {}]})}))
+    second.write_text(json.dumps({"SaveImage": described({"images": ["IMAGE"], "name": ["STRING", {}]})}))
+    both = convert(path, "--object-info", str(first), "--object-info", str(second))
+    assert both.returncode == 0, both.stderr
+    prompt = json.loads(both.stdout)
+    assert prompt["3"]["inputs"] == {"wide": 16, "high": 8}
+    assert prompt["4"]["inputs"] == {"name": "drawn", "images": ["3", 0]}
+    one = convert(path, "--object-info", str(first), "--strict")
+    assert "missing node type SaveImage: 4" in one.stderr
+    path.write_text("{broken")
+    refused = convert(path, "--object-info", str(first))
+    assert (refused.returncode, "is not JSON" in refused.stderr) == (2, True)
+
+
+def described(required: dict[str, Any]) -> dict[str, Any]:
+    return {"input": {"required": required}, "input_order": {"required": list(required)}, "output": ["IMAGE"]}
+
+
 def test_models_lists_what_is_installed_and_where(tmp_path: Path) -> None:
     loras = tmp_path / "models" / "loras"
     loras.mkdir(parents=True)

@@ -274,12 +274,25 @@ async def test_a_malformed_body_is_a_400_with_its_reason(
     assert (await post(client, SHOWN))[0] == 200
 
 
-async def test_the_id_of_a_prompt_that_waits_cannot_be_used_again(client: Client) -> None:
+async def test_an_id_stands_for_one_prompt_while_it_waits_or_runs(client: Client, gate: Gate) -> None:
     prompt_id = str(uuid.uuid4())
     hold = graph(("Hold", {"text": "through"}), ("Show", {"text": ["1", 0]}))
-    assert (await post(client, hold, prompt_id=prompt_id))[1]["prompt_id"] == prompt_id
-    status, answer = await post(client, hold, prompt_id=prompt_id)
-    assert (status, answer["error"]["type"]) == (400, "invalid_prompt_id")
+    answers = await asyncio.gather(*(post(client, hold, prompt_id=prompt_id) for _ in range(8)))
+    assert {status for status, _ in answers} == {200}
+    assert {(answer["prompt_id"], answer["number"]) for _, answer in answers} == {
+        (prompt_id, answers[0][1]["number"])
+    }
+    assert (await (await client.get("/prompt")).json())["exec_info"]["queue_remaining"] == 1
+    other = graph(("Hold", {"text": "other"}), ("Show", {"text": ["1", 0]}))
+    for refused in (
+        await post(client, other, prompt_id=prompt_id),
+        await post(client, hold, prompt_id=prompt_id, client_id="somebody"),
+    ):
+        assert (refused[0], refused[1]["error"]["type"]) == (409, "prompt_id_used")
+    gate.opened.set()
+    answer = await client.post("/prompt?wait=1", json={"prompt": hold, "prompt_id": prompt_id})
+    assert (await answer.json())["status"] == "completed"
+    assert (await post(client, other, prompt_id=prompt_id))[0] == 200, "it ended, so its id is free"
 
 
 async def test_only_the_targets_of_a_partial_run_are_executed(client: Client, listen: Listen) -> None:

@@ -1,0 +1,49 @@
+"""/convert: an editor's workflow becomes the prompt that the editor would have queued."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from aiohttp import web
+
+from app.api.posted import posted
+from app.api.read import query_flag
+from app.errors import BadRequest
+from app.json_text import encode
+from app.keys import DEFINITIONS, STARTUP
+from app.workflow.convert import Conversion, convert
+from app.workflow.report import Report
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/convert")
+async def post_workflow(request: web.Request) -> web.Response:
+    """A prompt in API format is answered as it is."""
+    arrived = await posted(request)
+    if arrived.body.prompt is not None:
+        conversion = Conversion(arrived.body.prompt, Report())
+    elif arrived.workflow is not None:
+        conversion = await converted(request.app, arrived.workflow, strict=query_flag(request, "strict"))
+    else:
+        raise BadRequest("There is no workflow in the body", type="no_prompt")
+    answer = {"prompt": conversion.prompt, "report": conversion.report.as_json()}
+    return web.Response(text=await asyncio.to_thread(encode, answer), content_type="application/json")
+
+
+async def converted(
+    app: web.Application, workflow: dict[str, Any], *, seed: str | None = None, strict: bool = False
+) -> Conversion:
+    """By the installed nodes. Equal seeds choose equally where a text leaves a choice."""
+    studio = await app[STARTUP].ready()
+    described = await app[DEFINITIONS].every(studio.registry)
+    chance = random.Random(seed)
+    try:
+        return await asyncio.to_thread(convert, workflow, described.entries, strict=strict, rng=chance)
+    except ValueError as error:
+        reason = f"This workflow cannot be converted to a prompt: {error}"
+        raise BadRequest(reason, type="invalid_workflow") from None
+    except RecursionError:
+        raise BadRequest("This workflow is nested too deeply", type="invalid_workflow") from None
