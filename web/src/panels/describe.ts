@@ -1,15 +1,17 @@
 // A line that tells one prompt from another: the longest text that a person wrote in it.
 
-import { asList, isObject, type JsonObject } from "../graph/json.ts";
+import { asList, asString, isObject, type JsonObject } from "../graph/json.ts";
 
 const LONGEST = 90;
+
+const HOLDS_WORDS = /text|string|prompt|template/i;
 
 export function describe(workflow: JsonObject | null): string {
   const nodes = asList(workflow?.nodes).filter(isObject);
   const texts = nodes
-    .filter((node) => !String(node.type).includes("Note"))
+    .filter((node) => HOLDS_WORDS.test(asString(node.type)))
     .flatMap((node) => asList(node.widgets_values))
-    .filter((value): value is string => typeof value === "string" && value.includes(" "));
+    .filter((value): value is string => typeof value === "string" && value.trim() !== "");
   const longest = texts.sort((left, right) => right.length - left.length)[0];
   if (longest === undefined) return nodes.length > 0 ? `${nodes.length} nodes` : "Prompt from elsewhere";
   const line = longest.replace(/\s+/g, " ").trim();
