@@ -116,7 +116,7 @@ def _specs_of(
         wanted = []
     else:
         raise ImportError(
-            "the pack declares no nodes; supported are NODE_CLASS_MAPPINGS, comfy_entrypoint and @node functions"
+            "the pack declares no nodes: no NODE_CLASS_MAPPINGS, comfy_entrypoint or @node function"
         )
     refused: dict[str, str] = {}
     for id, kind, name in wanted:

@@ -14,9 +14,15 @@ CASES = "COMFY_DYNAMICCOMBO_V3"
 
 # What a hidden input may ask for. One of any other type is an input that only a program fills in.
 AUTOMATIC = frozenset(
-    """
-    PROMPT DYNPROMPT EXTRA_PNGINFO UNIQUE_ID AUTH_TOKEN_COMFY_ORG API_KEY_COMFY_ORG COMFY_USAGE_SOURCE
-    """.split()
+    [
+        "PROMPT",
+        "DYNPROMPT",
+        "EXTRA_PNGINFO",
+        "UNIQUE_ID",
+        "AUTH_TOKEN_COMFY_ORG",
+        "API_KEY_COMFY_ORG",
+        "COMFY_USAGE_SOURCE",
+    ]
 )
 
 

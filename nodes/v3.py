@@ -1,4 +1,4 @@
-"""ComfyUI's V3 node classes, those with a `define_schema`, as NodeSpecs. It knows their shape, not their base."""
+"""ComfyUI's V3 node classes, those with a `define_schema`, as NodeSpecs. It knows their shape alone."""
 
 from __future__ import annotations
 

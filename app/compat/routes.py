@@ -42,14 +42,11 @@ class PackRoutes(web.RouteTableDef):
         match = await self.app.router.resolve(request)
         if match.http_exception is not None:
             return None
-        outer = request.match_info
         match.add_app(request.app)
-        # a handler reads its own match_info; aiohttp has no public way to hand a request on
-        request._match_info = match
-        try:
-            return await match.handler(request)
-        finally:
-            request._match_info = outer
+        # as aiohttp's own path middleware hands a request on
+        own = request.clone()
+        own._match_info = match
+        return await match.handler(own)
 
     def _register_last(self) -> None:
         definition = self[len(self) - 1]

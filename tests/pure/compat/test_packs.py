@@ -14,8 +14,8 @@ EMPTY = "NODE_CLASS_MAPPINGS = {}\n"
 
 def test_import_nodes_is_the_face_in_a_pack_and_this_programs_package_elsewhere(load: Load) -> None:
     here = load({
-        "one/__init__.py": "import nodes\nfrom .part import MAX\nBOTH = (nodes.MAX_RESOLUTION, MAX)\n" + EMPTY,
-        "one/part.py": "from nodes import MAX_RESOLUTION as MAX\n",
+        "one/__init__.py": "import nodes\nfrom .part import M\nBOTH = (nodes.MAX_RESOLUTION, M)\n" + EMPTY,
+        "one/part.py": "from nodes import MAX_RESOLUTION as M\n",
         "typed.py": "from nodes.declare import node\nimport nodes.spec\nOURS = nodes.__path__\n" + EMPTY,
     })  # fmt: skip
     assert [pack.error for pack in here.registry.packs] == [None, None]

@@ -1,0 +1,149 @@
+"""What packs do with PromptServer.instance, seen from outside."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.cpu.compat.conftest import Serve
+from tests.cpu.compat.history import shown
+from tests.cpu.server.talk import Listener, graph, post
+
+EMPTY = "NODE_CLASS_MAPPINGS = {}\n"
+
+ROUTES = """
+from aiohttp import web
+from server import PromptServer
+routes = PromptServer.instance.routes
+
+@routes.get("/mine/{name}")
+async def mine(request):
+    return web.json_response({"name": request.match_info["name"], "q": request.query.get("q")})
+
+@routes.post("/mine/echo")
+async def echo(request):
+    return web.json_response(await request.json())
+
+@routes.get("/mine-fails")
+async def fails(request):
+    raise RuntimeError("the pack's own fault")
+
+@routes.get("/prompt")
+async def taken(request):
+    return web.json_response({"stolen": True})
+
+async def added(request):
+    return web.Response(text="added")
+
+PromptServer.instance.app.add_routes([web.get("/added", added)])
+"""
+
+
+async def test_routes_of_packs_answer_plain_and_below_api_and_take_none_of_the_servers(serve: Serve) -> None:
+    client = await serve({"routes.py": ROUTES + EMPTY})
+    for path in ("/mine/a%20b?q=1", "/api/mine/a%20b?q=1"):
+        assert await (await client.get(path)).json() == {"name": "a b", "q": "1"}
+    answer = await client.post("/api/mine/echo", json={"x": [1]})
+    assert await answer.json() == {"x": [1]}
+    assert await (await client.get("/added")).text() == "added"
+    assert "exec_info" in await (await client.get("/prompt")).json()
+
+
+async def test_what_no_pack_answers_is_refused_as_before(serve: Serve) -> None:
+    client = await serve({"routes.py": ROUTES + EMPTY})
+    assert (await client.get("/nobody/home")).status == 404
+    assert (await client.delete("/mine/a")).status in (404, 405)
+    assert (await client.get("/mine-fails")).status == 500
+    assert (await client.get("/mine/a")).status == 200
+
+
+async def test_scripts_of_packs_are_listed_and_served(serve: Serve) -> None:
+    client = await serve({"page/__init__.py": "WEB_DIRECTORY = 'js'\n" + EMPTY, "page/js/deep/a.js": "let x"})
+    assert await (await client.get("/extensions")).json() == ["/extensions/page/deep/a.js"]
+    assert await (await client.get("/extensions/page/deep/a.js")).text() == "let x"
+
+
+TELLS = """
+from server import PromptServer
+import asyncio
+
+class Tells:
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"text": ("STRING", {})}, "hidden": {"id": "UNIQUE_ID"}}
+    RETURN_TYPES = ()
+    FUNCTION = "run"
+    OUTPUT_NODE = True
+    def run(self, text, id):
+        server = PromptServer.instance
+        assert asyncio.iscoroutinefunction(server.send) and server.loop.is_running()
+        assert (server.last_node_id, server.prompt_queue.get_tasks_remaining()) == (id, 1)
+        server.send_sync("my-event", {"text": text}, server.client_id)
+        server.send_progress_text("half", id, server.client_id)
+        return {}
+
+def louder(body):
+    for node in body["prompt"].values():
+        node["inputs"]["text"] += "!"
+    return body
+
+def fails(body):
+    raise ValueError("no")
+
+PromptServer.instance.add_on_prompt_handler(louder)
+PromptServer.instance.add_on_prompt_handler(fails)
+PromptServer.instance.add_on_prompt_handler(lambda body: None)
+NODE_CLASS_MAPPINGS = {"Tells": Tells}
+"""
+
+
+async def test_events_of_packs_reach_their_client_and_prompts_pass_their_handlers(serve: Serve) -> None:
+    client = await serve({"tells.py": TELLS})
+    mine = Listener(await client.ws_connect("/ws", params={"clientId": "me"}))
+    other = Listener(await client.ws_connect("/ws", params={"clientId": "other"}))
+    status, answer = await post(client, graph(("Tells", {"text": "hi"})), client_id="me")
+    assert status == 200, answer
+    messages = await mine.until_end(answer["prompt_id"])
+    assert ("my-event", {"text": "hi!"}) in messages
+    assert ("binary", b"\0\0\0\3" + b"\0\0\0\x011half") in messages
+    assert "execution_success" in [kind for kind, _ in messages]
+    for _ in range(3):
+        assert (await other.message())[0] == "status"
+
+
+BAD = """
+import sys, threading, time
+
+class Bad:
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"how": ("STRING", {})}}
+    RETURN_TYPES = ()
+    FUNCTION = "run"
+    OUTPUT_NODE = True
+    async def run(self, how):
+        print("noise from a pack")
+        if how == "block":
+            time.sleep(1.5)
+        elif how == "exit":
+            sys.exit(1)
+        return {}
+
+NODE_CLASS_MAPPINGS = {"Bad": Bad}
+"""
+
+
+async def test_a_pack_that_blocks_or_exits_leaves_the_server_answering(serve: Serve) -> None:
+    client = await serve({"bad.py": BAD, "worse.py": "raise SystemExit(4)"})
+    status, blocked = await post(client, graph(("Bad", {"how": "block"})))
+    assert status == 200
+    await asyncio.sleep(0.2)
+    for _ in range(5):
+        async with asyncio.timeout(0.5):
+            assert (await client.get("/prompt")).status == 200
+    status, left = await post(client, graph(("Bad", {"how": "exit"})))
+    history = await shown(client, left["prompt_id"])
+    assert history["status"]["status_str"] == "error"
+    error = dict(history["status"]["messages"])["execution_error"]
+    assert "SystemExit" in error["exception_message"]
+    assert "bad.py" in "".join(error["traceback"])
+    assert (await shown(client, blocked["prompt_id"]))["status"]["status_str"] == "success"
