@@ -6,9 +6,10 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
-from app.config import PROJECT, Config, Directories
+from app.config import PROJECT, BadConfig, Config, Directories
 
 EVERY_ADDRESS = "0.0.0.0,::"
 
@@ -68,7 +69,19 @@ def parse(argv: Sequence[str]) -> Config:
     )
     if "--disable-auto-launch" in argv:
         config = replace(config, open_browser=False)
-    return config if parsed.front_end_root is None else replace(config, web_root=parsed.front_end_root)
+    return replace(config, web_root=_web_root(parsed, config.web_root))
+
+
+def _web_root(parsed: argparse.Namespace, ours: Path) -> Path:
+    """ComfyUI's own editor is served from its wheel when the user has installed that."""
+    if parsed.front_end_root is not None:
+        return Path(parsed.front_end_root)
+    if parsed.front_end == "treadle":
+        return ours
+    package = find_spec("comfyui_frontend_package")
+    if package is None or package.origin is None:
+        raise BadConfig("--front-end official needs the package: pip install comfyui-frontend-package")
+    return Path(package.origin).parent / "static"
 
 
 def set_environment(argv: Sequence[str]) -> None:
@@ -123,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument("--whitelist-custom-nodes", nargs="+", default=[], metavar="PACK")
     users = parser.add_argument_group("users and editor")
     users.add_argument("--multi-user", action="store_true")
+    users.add_argument("--front-end", choices=["treadle", "official"], default="treadle")
     users.add_argument("--front-end-root", type=Path, metavar="D")
     for flag in _IGNORED_SWITCHES.split():
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
