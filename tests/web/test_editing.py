@@ -83,6 +83,17 @@ def test_values_are_typed_stepped_and_kept_in_range(page: Page) -> None:
     expect(cfg).to_have_value("2.4")
 
 
+def test_advanced_inputs_come_when_they_are_asked_for(page: Page, tmp_path: Path) -> None:
+    empty_canvas(page)
+    add_by_search(page, "generate with language model", 400, 120)
+    box = node(page, "Generate with Language Model")
+    expect(box.get_by_label("max tokens", exact=True)).to_be_visible()
+    expect(box.get_by_label("top k", exact=True)).to_have_count(0)
+    box.get_by_role("button", name="More options").click()
+    expect(box.get_by_label("top k", exact=True)).to_be_visible()
+    assert saved(page, "Save", tmp_path)["nodes"][0]["showAdvanced"] is True
+
+
 def test_copy_paste_mute_bypass_select_all_and_delete_by_key(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     empty_canvas(page)

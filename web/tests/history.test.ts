@@ -12,6 +12,7 @@ import {
   resizeNode,
   setTitle,
   setValue,
+  toggleAdvanced,
   toggleCollapsed,
   toggleMode,
 } from "../src/graph/commands.ts";
@@ -73,6 +74,7 @@ function randomCommand(document: WorkflowDocument, random: () => number): Comman
     setTitle(id, `title ${Math.floor(random() * 10)}`),
     toggleMode(some, random() < 0.5 ? 2 : 4),
     toggleCollapsed(some),
+    toggleAdvanced(id),
     removeNodes(new Set([id])),
     removeLinks(new Set([linkId])),
     reconnect(linkId, { source: id, sourceSlot: output, target: other?.id ?? "", targetInput: input }),

@@ -252,6 +252,18 @@ export function toggleCollapsed(ids: ReadonlySet<string>): Command {
   };
 }
 
+/** Shows or hides the inputs that a node calls advanced; files keep it under ComfyUI's key. */
+export function toggleAdvanced(id: string): Command {
+  return {
+    label: "More options",
+    apply: (document) =>
+      withNode(document, id, (node) => ({
+        ...node,
+        rest: { ...node.rest, showAdvanced: node.rest.showAdvanced !== true },
+      })),
+  };
+}
+
 /** Puts copied records in under new ids, with the links among them. */
 export function paste(fragment: Pick<WorkflowDocument, "nodes" | "links">, offset: Point): Command {
   return {

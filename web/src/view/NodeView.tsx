@@ -38,7 +38,7 @@ function Box({ data, selected }: NodeProps<BoxNode>) {
   const progress = useNodeRun(id);
   const complaints = useComplaints(id);
   const failure = useFailure(id);
-  useHandlesAgain(id, record.isCollapsed, sockets);
+  useHandlesAgain(id, `${record.isCollapsed} ${record.rest.showAdvanced}`, sockets);
 
   const isUnknown = !definition && subgraph === null && !isLoading;
   const classes = [
@@ -105,12 +105,12 @@ function Trouble({ text }: { readonly text: string }) {
 }
 
 /** React Flow measures handles when a node appears; when they move or change later it has to be told. */
-function useHandlesAgain(id: string, isCollapsed: boolean, sockets: NodeSockets): void {
+function useHandlesAgain(id: string, form: string, sockets: NodeSockets): void {
   const update = useUpdateNodeInternals();
   const names = [...sockets.inputs.map(({ name }) => name), ...sockets.outputs.map(({ slot }) => slot)].join(
     "\n",
   );
-  const shape = `${isCollapsed} ${names}`;
+  const shape = `${form} ${names}`;
   const measured = useRef(shape);
   useEffect(() => {
     if (measured.current === shape) return;

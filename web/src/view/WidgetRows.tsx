@@ -1,7 +1,7 @@
 // A node's widgets with their labels, their sockets, and what the server found wrong with them.
 
 import type { Complaint } from "../api/refusal.ts";
-import { setValue } from "../graph/commands.ts";
+import { setValue, toggleAdvanced } from "../graph/commands.ts";
 import type { NodeDefinition } from "../graph/definitions.ts";
 import { asString } from "../graph/json.ts";
 import { primitiveTarget } from "../graph/primitive.ts";
@@ -24,17 +24,34 @@ export function WidgetRows({ record, definition, linked, complaints }: Props) {
     (widget) => widget.input.options.hidden !== true,
   );
   if (widgets.length === 0) return null;
+  const complaintOf = (widget: Widget) => complaints.find(({ input }) => input === widget.name) ?? null;
+  const isLinked = (widget: Widget) => linked.has(`in:${widget.input.name}`);
+  const advanced = widgets.filter(({ input }) => input.options.advanced === true);
+  const showsAll = record.rest.showAdvanced === true;
+  const shown = widgets.filter(
+    (widget) => showsAll || !advanced.includes(widget) || isLinked(widget) || complaintOf(widget) !== null,
+  );
   return (
     <div className="widgets">
-      {widgets.map((widget) => (
+      {shown.map((widget) => (
         <WidgetRow
           key={widget.name}
           record={record}
           widget={widget}
-          isLinked={linked.has(`in:${widget.input.name}`)}
-          complaint={complaints.find(({ input }) => input === widget.name) ?? null}
+          isLinked={isLinked(widget)}
+          complaint={complaintOf(widget)}
         />
       ))}
+      {advanced.length > 0 && (
+        <button
+          type="button"
+          className="more nodrag"
+          aria-expanded={showsAll}
+          onClick={() => run(toggleAdvanced(record.id))}
+        >
+          {showsAll ? "Fewer options" : `More options (${advanced.length})`}
+        </button>
+      )}
     </div>
   );
 }
