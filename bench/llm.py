@@ -3,7 +3,7 @@
 Prints, for each number of concurrent requests with prompts of differing lengths, the generated tokens a
 second of all together (prompts included in the time): `generate` one request after the other, transformers'
 own continuous batching (`generate_batch`, warm), and the runtime. The three take turns, so that a noisy
-machine treats them alike.
+machine treats them alike. Then what a JSON schema costs, and what a common beginning of prompts saves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, GenerationConfig, GgufConfig
 
+from bench.llm_features import shared_prefix, structure
 from runtime.llm.api import CompleteRequest, SamplingParams
 from runtime.llm.engine import Engine
 from runtime.platform.installed import packaged_language_models
@@ -54,6 +55,9 @@ def main() -> None:
     print(f"{'requests':>8} {'generate':>9} {'generate_batch':>14} {'treadle':>8}   treadle is")
     for count in options.requests:
         print(measure(contenders, count, options), flush=True)
+    clock = CLOCKS[options.clock]
+    print(structure(engine, clock, count=16, tokens=options.tokens, rounds=options.rounds), flush=True)
+    print(shared_prefix(engine, clock, count=16 if options.quick else 64, shared=512), flush=True)
     engine.close()
     network.destroy_cached_continuous_batching_manager()
 

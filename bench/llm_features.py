@@ -1,0 +1,83 @@
+"""What structure costs and what a common beginning saves, as lines for `bench.llm`."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from runtime.llm.api import CompleteRequest, Grammar, SamplingParams
+from runtime.llm.engine import Engine
+
+Clock = Callable[[], float]
+
+_TEXT = {"type": "string", "minLength": 30, "maxLength": 300}
+# Long enough that no answer ends before its number of tokens.
+_PROPERTIES = {
+    "title": {"type": "string", "maxLength": 20},
+    "kind": {"enum": ["sea", "land", "air"]},
+    "parts": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 99}, "maxItems": 4},
+    **{f"text_{number}": _TEXT for number in range(20)},
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": _PROPERTIES,
+    "required": list(_PROPERTIES),
+    "additionalProperties": False,
+}
+
+
+def structure(engine: Engine, clock: Clock, *, count: int, tokens: int, rounds: int) -> str:
+    """The same requests free and under a JSON schema, in turn."""
+    forms: dict[str, Callable[[int], SamplingParams]] = {
+        "free": lambda seed: SamplingParams(max_tokens=tokens, seed=seed, ignore_eos=True),
+        "JSON": lambda seed: SamplingParams(
+            max_tokens=tokens, seed=seed, grammar=Grammar("json_schema", json.dumps(_SCHEMA))
+        ),
+    }
+    speeds: dict[str, list[float]] = {name: [] for name in forms}
+    for turn in range(rounds + 1):
+        for name, params in forms.items():
+            prompts = _prompts(count, 0, 16, seed=turn)
+            began = clock()
+            generated = _answer(engine, prompts, [params(seed) for seed in range(count)])
+            if turn > 0:
+                # the first turn compiles
+                speeds[name].append(generated / (clock() - began))
+    free, bound = (statistics.median(each) for each in speeds.values())
+    more = free / bound - 1
+    return f"{count} at once under a JSON schema: {bound:.1f} tokens/s, free {free:.1f}: {more:+.1%} time"
+
+
+def shared_prefix(engine: Engine, clock: Clock, *, count: int, shared: int) -> str:
+    """Prompts with a common beginning, against prompts of the same lengths that have none."""
+    params = [SamplingParams(max_tokens=4, temperature=0.0, ignore_eos=True)] * count
+    times = {}
+    for name, common in (("no", 0), ("a", shared)):
+        prompts = _prompts(count, common, shared + 16 - common, seed=shared + common)
+        began = clock()
+        _answer(engine, prompts, params)
+        times[name] = clock() - began
+    without, using = times.values()
+    return (
+        f"{count} prompts of {shared + 16} tokens, {shared} of them common: {using:.1f} s,"
+        f" none common {without:.1f} s: {without / using:.1f}x"
+    )
+
+
+def _prompts(count: int, common: int, own: int, seed: int) -> list[list[int]]:
+    choose = random.Random(seed)
+    beginning = [choose.randint(100, 20_000) for _ in range(common)]
+    return [beginning + [choose.randint(100, 20_000) for _ in range(own)] for _ in range(count)]
+
+
+def _answer(engine: Engine, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]) -> int:
+    """How many tokens came."""
+    stamp = time.monotonic_ns()
+    handles = [
+        engine.submit(CompleteRequest(f"{stamp}.{number}", "bench", tuple(prompt), each))
+        for number, (prompt, each) in enumerate(zip(prompts, params))
+    ]
+    return sum(len(handle.wait().token_ids) for handle in handles)
