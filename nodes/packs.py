@@ -12,7 +12,6 @@ import tomllib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,8 +39,6 @@ class Pack:
     web: Mapping[str, Path] = field(default_factory=dict)
 
 
-# (module name, file, pack) -> what runs the file
-LoaderOf = Callable[[str, Path, str], Loader]
 RunToEnd = Callable[[Callable[[], Any]], Any]
 
 
@@ -58,13 +55,13 @@ def _is_pack(path: Path) -> bool:
     return path.is_dir() or path.suffix == ".py"
 
 
-def load_pack(path: Path, loader_of: LoaderOf | None = None, run_to_end: RunToEnd = lambda f: f()) -> Pack:
+def load_pack(path: Path, run_to_end: RunToEnd = lambda f: f()) -> Pack:
     """`run_to_end` calls what may be a coroutine function, a pack's entry point."""
     name = path.stem if path.is_file() else path.name
     started = time.perf_counter()
     known = set(DECLARED)
     try:
-        module = _imported(path, name, loader_of)
+        module = _imported(path)
         specs, refused = _specs_of(module, name, known, run_to_end)
         web = _web_folders(module, path, name)
     except (Exception, SystemExit):
@@ -77,12 +74,11 @@ def load_pack(path: Path, loader_of: LoaderOf | None = None, run_to_end: RunToEn
     return Pack(name, path, specs, time.perf_counter() - started, refused=refused, web=web)
 
 
-def _imported(path: Path, pack: str, loader_of: LoaderOf | None) -> ModuleType:
+def _imported(path: Path) -> ModuleType:
     """Packs look themselves up in sys.modules under this name, and import their parts relative to it."""
     entry = path / "__init__.py" if path.is_dir() else path
     name = str(path if path.is_dir() else path.with_suffix("")).replace(".", "_x_")
-    loader = loader_of(name, entry, pack) if loader_of is not None else None
-    spec = importlib.util.spec_from_file_location(name, entry, loader=loader)
+    spec = importlib.util.spec_from_file_location(name, entry)
     if spec is None or spec.loader is None or not entry.is_file():
         raise ImportError(f"{path.name} has no __init__.py")
     module = importlib.util.module_from_spec(spec)

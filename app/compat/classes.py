@@ -135,8 +135,16 @@ def class_of(id: str) -> type:
         "INPUT_IS_LIST": spec.input_is_list,
         method.name: staticmethod(call),
         "execute": staticmethod(call),
+        **_choices(spec),
     }
     return type(id, (), members)
+
+
+def _choices(spec: NodeSpec) -> dict[str, list[Any]]:
+    """Class attributes with the choices of inputs, as some of ComfyUI's classes have."""
+    named = {"upscale_method": "upscale_methods", "crop": "crop_methods"}
+    slots = [slot for slot in spec.inputs(host().files) if slot.name in named and slot.choices]
+    return {named[slot.name]: list(slot.choices or ()) for slot in slots}
 
 
 def _input_types(spec: NodeSpec) -> dict[str, dict[str, Any]]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import importlib.util
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,9 +30,9 @@ class NotServed(ModuleNotFoundError):
 
 
 class PackFinder(MetaPathFinder):
-    """Answers ComfyUI's module names, and gives every module below `roots` the pack's own `__import__`.
+    """Answers ComfyUI's module names. `roots` are folders of packs, by which files are told apart.
 
-    `roots` are folders of packs. One finder serves the process; any thread may import.
+    One finder serves the process; any thread may import.
     """
 
     def __init__(self) -> None:
@@ -42,18 +41,15 @@ class PackFinder(MetaPathFinder):
         self._lock = threading.Lock()
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
         if top in SERVED and top != NODES:
             return self._face_spec(fullname)
-        places = self._below_roots(sys.path if path is None else path)
-        found = PathFinder.find_spec(fullname, places, target) if places else None
-        if found is not None and isinstance(found.loader, SourceFileLoader) and found.origin:
-            pack = self.pack_of(found.origin)
-            if pack is not None:
-                found.loader = PackLoader(found.name, found.origin, self.builtins_for(pack))
-        return found
+        return None
 
     def pack_of(self, file: str) -> str | None:
         """The name of the pack that a file belongs to."""
@@ -80,28 +76,12 @@ class PackFinder(MetaPathFinder):
                 self._builtins[pack] = {**vars(builtins), "__import__": _PackImport(pack)}
             return self._builtins[pack]
 
-    def _below_roots(self, places: Sequence[str]) -> list[str]:
-        below = [f"{root}/" for root in self.roots]
-        return [place for place in places if any(f"{place}/".startswith(root) for root in below)]
-
     def _face_spec(self, fullname: str) -> ModuleSpec:
         face = face_name(fullname)
         if face is None:
             raise NotServed(_sentence(f"the module {fullname}", self.loading_pack()), name=fullname)
         path = _FOLDER.joinpath(*fullname.split("."))
         return ModuleSpec(fullname, _FaceLoader(face), is_package=path.is_dir())
-
-
-class PackLoader(SourceFileLoader):
-    """Runs a pack's module with builtins whose `__import__` answers `import nodes` by the face."""
-
-    def __init__(self, fullname: str, path: str, names: Mapping[str, Any]) -> None:
-        super().__init__(fullname, path)
-        self._names = names
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__dict__["__builtins__"] = self._names
-        super().exec_module(module)
 
 
 class _FaceLoader(Loader):
@@ -187,3 +167,17 @@ def install(roots: Sequence[Path]) -> None:
     FINDER.roots.extend(root for root in roots if root not in FINDER.roots)
     if FINDER not in sys.meta_path:
         sys.meta_path.insert(0, FINDER)
+        _run_packs_with_their_own_import()
+
+
+def _run_packs_with_their_own_import() -> None:
+    """In the loader and not in a finder, because packs also load their parts by path, past every finder."""
+    run = SourceFileLoader.exec_module
+
+    def exec_module(loader: SourceFileLoader, module: ModuleType) -> None:
+        pack = FINDER.pack_of(loader.path)
+        if pack is not None:
+            module.__dict__["__builtins__"] = FINDER.builtins_for(pack)
+        run(loader, module)
+
+    SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]

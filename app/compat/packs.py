@@ -12,10 +12,9 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Iterable
-from importlib.abc import Loader
 from pathlib import Path
 
-from app.compat.finder import FINDER, PackLoader, install
+from app.compat.finder import install
 from app.compat.host import host
 from app.compat.v3.api import run_to_end
 from nodes.packs import Pack, load_pack, pack_paths
@@ -48,7 +47,7 @@ def load_within_time(path: Path, limit_s: float = IMPORT_LIMIT_S) -> Pack:
     loaded: list[Pack] = []
 
     def load() -> None:
-        loaded.append(load_pack(path, loader_of=_pack_loader, run_to_end=run_to_end))
+        loaded.append(load_pack(path, run_to_end))
 
     error = within_time(load, name, limit_s)
     if loaded:
@@ -85,13 +84,9 @@ def _wanted(folders: Iterable[Path], allowed: Iterable[str] | None) -> list[Path
     return [path for root in folders for path in pack_paths(root) if names is None or path.name in names]
 
 
-def _pack_loader(module: str, entry: Path, pack: str) -> Loader:
-    return PackLoader(module, str(entry), FINDER.builtins_for(pack))
-
-
 def _run_script(script: Path, pack: str) -> None:
     name = f"prestartup_of_{pack}"
-    spec = importlib.util.spec_from_file_location(name, script, loader=_pack_loader(name, script, pack))
+    spec = importlib.util.spec_from_file_location(name, script)
     assert spec is not None
     assert spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
