@@ -20,6 +20,7 @@ from app.api import (
     jobs,
     media,
     objects,
+    openapi,
     prompts,
     queue,
     system,
@@ -57,6 +58,7 @@ _RESOURCES = (
     jobs,
     media,
     objects,
+    openapi,
     prompts,
     queue,
     system,
@@ -131,12 +133,13 @@ def _add_routes(app: web.Application) -> None:
     """Every route plain and below /api, except what browsers fetch by plain paths only."""
     app.router.add_get("/ws", ws.connect)
     app.router.add_get("/api/ws", ws.connect)
-    for resource in (*_RESOURCES, *_OPENAI):
-        for route in resource.routes:
-            assert isinstance(route, web.RouteDef)
-            route.register(app.router)
-            if not route.path.startswith("/internal/"):
-                web.RouteDef(route.method, f"/api{route.path}", route.handler, route.kwargs).register(
-                    app.router
-                )
+    described = [route for resource in (*_RESOURCES, *_OPENAI) for route in resource.routes]
+    definitions = [route for route in described if isinstance(route, web.RouteDef)]
+    assert len(definitions) == len(described), "files are served by handlers of their own"
+    app[openapi.DOCUMENT] = openapi.described(definitions, system.TREADLE_VERSION)
+    for route in definitions:
+        route.register(app.router)
+        if not route.path.startswith("/internal/"):
+            below = web.RouteDef(route.method, f"/api{route.path}", route.handler, route.kwargs)
+            below.register(app.router)
     app.router.add_get("/{path:.*}", editor.serve)

@@ -8,7 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from app.api.posted import posted
+from app.api.describe import FLAG, takes
+from app.api.posted import PromptBody, posted
 from app.api.read import query_flag
 from app.errors import BadRequest
 from app.json_text import encode
@@ -20,6 +21,7 @@ routes = web.RouteTableDef()
 
 
 @routes.post("/convert")
+@takes(PromptBody, strict=FLAG)
 async def post_workflow(request: web.Request) -> web.Response:
     """A prompt in API format is answered as it is."""
     arrived = await posted(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from pydantic import BaseModel
 
+from app.api.describe import INTEGER, takes
 from app.api.read import json_body, query_int
 from app.errors import BadRequest
 from app.keys import HISTORY
@@ -18,6 +19,7 @@ class HistoryChange(BaseModel):
 
 
 @routes.get("/history")
+@takes(max_items=INTEGER, offset=INTEGER)
 async def get_history(request: web.Request) -> web.Response:
     max_items = query_int(request, "max_items")
     if max_items is not None and max_items < 0:
@@ -35,6 +37,7 @@ async def get_item(request: web.Request) -> web.Response:
 
 
 @routes.post("/history")
+@takes(HistoryChange)
 async def change_history(request: web.Request) -> web.Response:
     change = await json_body(request, HistoryChange)
     if change.clear:

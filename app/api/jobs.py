@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from app import job_summary
+from app.api.describe import INTEGER, STRING, takes
 from app.api.read import json_value
 from app.job_summary import ENDED, STATUSES
 from app.keys import HISTORY, JOBS
@@ -19,6 +20,7 @@ class Fault(Exception):
 
 
 @routes.get("/jobs")
+@takes(status=STRING, workflow_id=STRING, sort_by=STRING, sort_order=STRING, limit=INTEGER, offset=INTEGER)
 async def list_jobs(request: web.Request) -> web.Response:
     try:
         statuses, by, descending = _statuses(request), _sort_by(request), _sort_order(request)
@@ -61,6 +63,7 @@ async def cancel_job(request: web.Request) -> web.Response:
 
 
 @routes.post("/jobs/cancel")
+@takes({"type": "object", "properties": {"job_ids": {"type": "array", "items": STRING}}})
 async def cancel_jobs(request: web.Request) -> web.Response:
     body = await json_value(request)
     ids = body.get("job_ids") if isinstance(body, dict) else None

@@ -14,11 +14,24 @@ from aiohttp import web
 
 from app import pictures
 from app.api.content import disposition, file_response
+from app.api.describe import STRING, UPLOAD, takes
+from app.api.read import form
 from app.errors import BadRequest, NotFound
 from app.files import Files, UnsafeName, split_annotation, within
 from app.keys import FILES
 
 routes = web.RouteTableDef()
+
+_FORM = {
+    "type": "object",
+    "properties": {
+        "image": UPLOAD,
+        "type": STRING,
+        "subfolder": STRING,
+        "overwrite": STRING,
+        "original_ref": STRING,
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,7 @@ class Upload:
 
 
 @routes.get("/view")
+@takes(filename=STRING, type=STRING, subfolder=STRING, preview=STRING, channel=STRING)
 async def view(request: web.Request) -> web.StreamResponse:
     query = request.query
     if "filename" not in query:
@@ -50,12 +64,14 @@ async def view(request: web.Request) -> web.StreamResponse:
 
 
 @routes.post("/upload/image")
+@takes(_FORM, "multipart/form-data")
 async def upload_image(request: web.Request) -> web.Response:
     upload = await _upload(request)
     return web.json_response(await asyncio.to_thread(_store, request.app[FILES], upload))
 
 
 @routes.post("/upload/mask")
+@takes(_FORM, "multipart/form-data")
 async def upload_mask(request: web.Request) -> web.Response:
     """The alpha of the upload is put on the picture that `original_ref` names."""
     upload = await _upload(request)
@@ -68,13 +84,13 @@ async def _picture(path: Path, make: Callable[[], tuple[bytes, str]]) -> web.Res
 
 
 async def _upload(request: web.Request) -> Upload:
-    form = await request.post()
-    field = form.get("image")
+    fields = await form(request)
+    field = fields.get("image")
     if not isinstance(field, web.FileField) or not field.filename:
         raise BadRequest("The form has no file named image")
 
     def text(name: str, default: str = "") -> str:
-        value = form.get(name, default)
+        value = fields.get(name, default)
         if not isinstance(value, str):
             raise BadRequest(f"{name} should be text, not a file")
         return value

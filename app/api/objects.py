@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from app.api.describe import STRING, takes
 from app.definitions import Described
 from app.errors import NotFound
 from app.files import Files, within_by_name
@@ -73,6 +74,7 @@ async def described_models(request: web.Request) -> web.Response:
 
 
 @routes.get("/view_metadata/{folder}")
+@takes(filename=STRING)
 async def safetensors_metadata(request: web.Request) -> web.Response:
     folder = request.app[FILES].folders.folder(request.match_info["folder"])
     name = request.query.get("filename", "")

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.read import parsed, validated
+from app.api.read import form, parsed, validated
 from app.carried import CarriesNothing, carried, is_picture
 from app.errors import BadRequest
 from app.workflow.schema import is_workflow
@@ -81,11 +81,11 @@ def _of_json(value: dict[str, Any]) -> Posted:
 
 async def _form(request: web.Request) -> tuple[bytes, dict[str, Any]]:
     """The file, and the other fields as a JSON body would have them."""
-    form = await request.post()
-    files = [value for value in form.values() if isinstance(value, web.FileField)]
+    sent = await form(request)
+    files = [value for value in sent.values() if isinstance(value, web.FileField)]
     if len(files) != 1:
         raise BadRequest("The form should have one file: a workflow, a prompt, or a picture", type=_FAULT)
-    fields = {name: _field(name, value) for name, value in form.items() if isinstance(value, str)}
+    fields = {name: _field(name, value) for name, value in sent.items() if isinstance(value, str)}
     return await asyncio.to_thread(files[0].file.read), fields
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from app import job_summary
 from app.api.convert import converted
+from app.api.describe import FLAG, NUMBER, takes
 from app.api.posted import Posted, PromptBody, posted
 from app.api.read import query_flag, query_seconds
 from app.compat.host import HOST, OnPrompt
@@ -39,6 +40,7 @@ async def queue_length(request: web.Request) -> web.Response:
 
 
 @routes.post("/prompt")
+@takes(PromptBody, wait=FLAG, timeout=NUMBER)
 async def post_prompt(request: web.Request) -> web.Response:
     """With `wait=true` the answer comes when the prompt has ended, or with 202 after `timeout` seconds."""
     waits, timeout_s = query_flag(request, "wait"), query_seconds(request, "timeout")

@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import web
 from pydantic import BaseModel
 
+from app.api.describe import takes
 from app.api.read import json_body
 from app.json_text import encode
 from app.keys import JOBS
@@ -38,6 +39,7 @@ async def get_queue(request: web.Request) -> web.Response:
 
 
 @routes.post("/queue")
+@takes(QueueChange)
 async def change_queue(request: web.Request) -> web.Response:
     change = await json_body(request, QueueChange)
     if change.clear:
@@ -47,6 +49,7 @@ async def change_queue(request: web.Request) -> web.Response:
 
 
 @routes.post("/interrupt")
+@takes(Interruption, optional=True)
 async def interrupt(request: web.Request) -> web.Response:
     wish = await json_body(request, Interruption, optional=True)
     request.app[JOBS].interrupt(wish.prompt_id)
@@ -54,6 +57,7 @@ async def interrupt(request: web.Request) -> web.Response:
 
 
 @routes.post("/free")
+@takes(Freeing, optional=True)
 async def free(request: web.Request) -> web.Response:
     wish = await json_body(request, Freeing, optional=True)
     await request.app[JOBS].free(unload_models=wish.unload_models, drop_results=wish.free_memory)

@@ -8,6 +8,8 @@ import math
 from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import MultiDictProxy
 from pydantic import BaseModel, ValidationError
 
 from app.errors import BadRequest
@@ -47,6 +49,13 @@ def validated(model: type[M], value: dict[str, Any], fault_type: str = "bad_requ
             f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors()
         ]
         raise BadRequest("The body has wrong values", type=fault_type, details="\n".join(faults)) from None
+
+
+async def form(request: web.Request) -> MultiDictProxy[str | bytearray | web.FileField]:
+    try:
+        return await request.post()
+    except (HttpProcessingError, ValueError, AssertionError) as error:
+        raise BadRequest("The body is not a form that can be read", details=str(error)) from None
 
 
 def query_int(request: web.Request, name: str, default: int | None = None) -> int | None:

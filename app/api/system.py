@@ -25,6 +25,16 @@ routes = web.RouteTableDef()
 PROTOCOL_VERSION = "0.33.0"
 
 
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "0.1.0" if package == "treadle" else "not installed"
+
+
+TREADLE_VERSION = _version("treadle")
+
+
 @routes.get("/system_stats")
 async def system_stats(request: web.Request) -> web.Response:
     return web.json_response(await asyncio.to_thread(_stats, request.app[CONFIG].argv))
@@ -105,7 +115,7 @@ def _stats(argv: tuple[str, ...]) -> dict[str, Any]:
         "ram_total": memory.total,
         "ram_free": memory.available,
         "comfyui_version": PROTOCOL_VERSION,
-        "treadle_version": _version("treadle"),
+        "treadle_version": TREADLE_VERSION,
         "required_frontend_version": None,
         "installed_templates_version": None,
         "required_templates_version": None,
@@ -143,10 +153,3 @@ def _cuda_device(cuda: Any, index: int) -> dict[str, Any]:
         "torch_vram_total": reserved,
         "torch_vram_free": reserved - cuda.memory_allocated(index),
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "0.1.0" if package == "treadle" else "not installed"

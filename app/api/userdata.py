@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from app.api.content import file_response
+from app.api.describe import FLAG, STRING, UPLOAD, takes
 from app.api.read import query_flag
 from app.api.users import user_folder
 from app.errors import BadRequest, Conflict, NotFound
@@ -19,6 +20,7 @@ routes = web.RouteTableDef()
 
 
 @routes.get("/userdata")
+@takes(dir=STRING, recurse=FLAG, full_info=FLAG, split=FLAG)
 async def list_files(request: web.Request) -> web.Response:
     if not request.query.get("dir"):
         raise BadRequest("Directory not provided")
@@ -39,6 +41,7 @@ async def list_files(request: web.Request) -> web.Response:
 
 
 @routes.get("/v2/userdata")
+@takes(path=STRING)
 async def list_entries(request: web.Request) -> web.Response:
     def read() -> list[dict[str, Any]]:
         root = user_folder(request)
@@ -67,6 +70,7 @@ async def get_file(request: web.Request) -> web.StreamResponse:
 
 
 @routes.post("/userdata/{file}")
+@takes(UPLOAD, "application/octet-stream", overwrite=FLAG, full_info=FLAG)
 async def put_file(request: web.Request) -> web.Response:
     body = await request.read()
 
@@ -93,6 +97,7 @@ async def delete_file(request: web.Request) -> web.Response:
 
 
 @routes.post("/userdata/{file}/move/{dest}")
+@takes(overwrite=FLAG, full_info=FLAG)
 async def move_file(request: web.Request) -> web.Response:
     def move() -> Path:
         source = _path(request, "file")

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel
 
+from app.api.describe import takes
 from app.api.read import json_body, json_value
 from app.errors import BadRequest
 from app.keys import USERS
@@ -38,6 +39,7 @@ async def get_users(request: web.Request) -> web.Response:
 
 
 @routes.post("/users")
+@takes(NewUser)
 async def add_user(request: web.Request) -> web.Response:
     body = await json_body(request, NewUser)
     try:
@@ -57,6 +59,7 @@ async def get_setting(request: web.Request) -> web.Response:
 
 
 @routes.post("/settings")
+@takes({"type": "object"})
 async def change_settings(request: web.Request) -> web.Response:
     changes = await json_value(request)
     if not isinstance(changes, dict):
@@ -65,6 +68,7 @@ async def change_settings(request: web.Request) -> web.Response:
 
 
 @routes.post("/settings/{id}")
+@takes({})
 async def change_setting(request: web.Request) -> web.Response:
     return await _change(request, {request.match_info["id"]: await json_value(request)})
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from app.api.describe import takes
 from app.api.read import json_body
 from app.keys import STARTUP
 from app.openai import requests, shapes
@@ -23,6 +24,7 @@ routes = web.RouteTableDef()
 
 @routes.post("/v1/chat/completions")
 @speaks_openai
+@takes(ChatBody)
 async def create(request: web.Request) -> web.StreamResponse:
     body = await json_body(request, ChatBody)
     runtime = (await request.app[STARTUP].ready()).llm

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from app.api.describe import takes
 from app.api.read import json_body
 from app.keys import STARTUP
 from app.openai import requests, shapes
@@ -24,6 +25,7 @@ Handles = Sequence[Handle[Completion]]
 
 @routes.post("/v1/completions")
 @speaks_openai
+@takes(CompletionBody)
 async def create(request: web.Request) -> web.StreamResponse:
     body = await json_body(request, CompletionBody)
     runtime = (await request.app[STARTUP].ready()).llm

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
+from app.api.describe import takes
 from app.api.read import json_body
 from app.errors import NotFound
 from app.keys import STARTUP
@@ -46,6 +47,7 @@ async def show_model(request: web.Request) -> web.Response:
 
 @routes.post("/v1/tokenize")
 @speaks_openai
+@takes(TokenizeBody)
 async def tokenize(request: web.Request) -> web.Response:
     body = await json_body(request, TokenizeBody)
     runtime = (await request.app[STARTUP].ready()).llm
@@ -62,6 +64,7 @@ async def tokenize(request: web.Request) -> web.Response:
 
 @routes.post("/v1/embeddings")
 @speaks_openai
+@takes(EmbeddingBody)
 async def embed(request: web.Request) -> web.Response:
     """The mean of the last layer's hidden states of all tokens, of length one."""
     body = await json_body(request, EmbeddingBody)
