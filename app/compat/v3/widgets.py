@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
+from app.compat.v3.inputs import Output as PlainOutput
 from app.compat.v3.inputs import WidgetInput, present
 from app.compat.v3.sockets import ComfyTypeIO
 
@@ -222,6 +223,18 @@ class Combo(ComfyTypeIO):
                 **of_uploads,
                 **shared,
             )
+
+    class Output(PlainOutput):
+        def __init__(
+            self,
+            id: str | None = None,
+            display_name: str | None = None,
+            options: Sequence[Any] | type[Enum] | None = None,
+            tooltip: str | None = None,
+            is_output_list: bool = False,
+        ) -> None:
+            super().__init__(id, display_name, tooltip, is_output_list)
+            self.options = choices_of(options) or []
 
 
 class MultiCombo(ComfyTypeIO):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.compat.named import named
+
+# its scale is one for each channel, which the runtime takes from the autoencoder's configuration
+(Wan21,) = named("comfy.latent_formats", "Wan21")
+
 
 class LatentFormat:
     scale_factor: float = 1.0

@@ -22,10 +22,12 @@ class ModelType(Enum):
 
 (
     BaseModel, SDXL, SDXLRefiner, SD21UNCLIP, SD3, Flux, AuraFlow, HunyuanDiT, PixArt, GenmoMochi, LTXV,
-    HunyuanVideo, CosmosVideo, Lumina2, WAN21, QwenImage, SVD_img2vid, Anima, model_sampling,
+    HunyuanVideo, CosmosVideo, Lumina2, WAN21, QwenImage, SVD_img2vid, Anima, CosmosPredict2,
+    Chroma, HiDream, ACEStep, Omnigen2, WAN22, model_sampling,
 ) = named(
     "comfy.model_base",
     "BaseModel", "SDXL", "SDXLRefiner", "SD21UNCLIP", "SD3", "Flux", "AuraFlow", "HunyuanDiT", "PixArt",
     "GenmoMochi", "LTXV", "HunyuanVideo", "CosmosVideo", "Lumina2", "WAN21", "QwenImage", "SVD_img2vid",
-    "Anima", "model_sampling",
+    "Anima", "CosmosPredict2", "Chroma", "HiDream", "ACEStep", "Omnigen2", "WAN22",
+    "model_sampling",
 )  # fmt: skip

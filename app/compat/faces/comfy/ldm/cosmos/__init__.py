@@ -1,0 +1,1 @@
+"""`comfy.ldm.cosmos`: the package only."""

@@ -1,0 +1,1 @@
+"""`comfy.ldm.modules`: the package only."""

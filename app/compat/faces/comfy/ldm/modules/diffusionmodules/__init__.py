@@ -1,0 +1,1 @@
+"""`comfy.ldm.modules.diffusionmodules`: the package only."""
