@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from runtime.llm import sample, tool_calls
+from runtime.llm.answer import Answer
 from runtime.llm.api import (
     ChatRequest,
     CompleteRequest,
@@ -21,14 +22,11 @@ from runtime.llm.api import (
     FinishReason,
     Grammar,
     LanguageStats,
-    Logprobs,
     Request,
     SamplingParams,
-    Scored,
     Token,
     Tokenized,
     TokenizeRequest,
-    ToolCall,
 )
 from runtime.llm.batch import Batch, build
 from runtime.llm.grammar import Constraint, Grammars
@@ -37,7 +35,7 @@ from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
 from runtime.llm.scheduler import Outcome, Row, Scheduler, TokenSequence
 from runtime.llm.text import Codec, TextStream
-from runtime.llm.tool_calls import Found, ToolStream
+from runtime.llm.tool_calls import ToolStream
 from runtime.llm.vocabulary import Vocabulary
 from runtime.platform.errors import OutOfMemory, RuntimeFault, Unsupported
 from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
@@ -45,18 +43,6 @@ from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """What a request that generates needs beside its sequence."""
-
-    choice: sample.Choice
-    stream: TextStream
-    tools: ToolStream | None
-    logprobs: list[Logprobs] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +66,7 @@ class HiddenStates:
 class Live:
     request: Request
     sequence: TokenSequence
-    work: Generation | HiddenStates
+    work: Answer | HiddenStates
     deliver: Deliver
     started: bool = False
 
@@ -247,19 +233,12 @@ class Lane:
         if not sequences:
             return []
         works = [self._live[sequence.id].work for sequence in sequences]
-        generations = [work for work in works if isinstance(work, Generation)]
-        choices = [work.choice for work in generations]
+        answers = [work for work in works if isinstance(work, Answer)]
+        choices = [answer.choice for answer in answers]
         chosen = sample.choose(output.logits, choices, [sequence.tokens for sequence in sequences])
         for row, scores in chosen.scores.items():
-            generations[row].logprobs.append(self._logprobs(chosen.tokens[row], scores))
+            answers[row].scores = scores
         return chosen.tokens
-
-    def _logprobs(self, token: int, scores: sample.Scores) -> Logprobs:
-        chosen, *top = (
-            Scored(each, self.vocabulary.bytes_of(each), logprob)
-            for each, logprob in ((token, scores.chosen), *scores.top)
-        )
-        return Logprobs(chosen, tuple(top))
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -283,39 +262,12 @@ class Lane:
         result = Embedding(tuple(live.sequence.tokens), torch.cat(list(work.chunks.values())))
         self._end(live.request.id, Done(live.request.id, result))
 
-    def _deliver_token(self, live: Live, work: Generation, token: int, finish: FinishReason | None) -> None:
+    def _deliver_token(self, live: Live, answer: Answer, token: int, finish: FinishReason | None) -> None:
         self._counters.generated_tokens += 1
-        constraint = work.choice.constraint
-        if constraint is not None:
-            constraint.accept(token)
-        is_end = finish == "stop"
-        piece = "" if is_end else work.stream.push(token)
-        if work.stream.stopped or (constraint is not None and constraint.is_complete):
-            finish = "stop"
-        if finish is not None:
-            piece += work.stream.finish()
-        found = _part(work.tools, piece, is_last=finish is not None)
-        work.texts.append(found.text)
-        work.calls.extend(found.calls)
-        if is_end and work.logprobs:
-            work.logprobs.pop()
-        logprobs = work.logprobs[-1] if work.logprobs and not is_end else None
-        live.deliver(Token(live.request.id, token, found.text, logprobs, found.calls))
-        if finish is not None:
-            self._end(live.request.id, Done(live.request.id, self._completion(live, work, finish)))
-
-    @staticmethod
-    def _completion(live: Live, work: Generation, finish: FinishReason) -> Completion:
-        sequence = live.sequence
-        return Completion(
-            text="".join(work.texts),
-            token_ids=tuple(sequence.tokens[sequence.prompt_length :]),
-            finish_reason=finish,
-            prompt_tokens=sequence.prompt_length,
-            cached_tokens=sequence.cached_tokens or 0,
-            logprobs=tuple(work.logprobs),
-            tool_calls=tuple(work.calls),
-        )
+        step = answer.push(token, finish)
+        live.deliver(Token(live.request.id, token, step.text, step.logprobs, step.tool_calls))
+        if step.finish is not None:
+            self._end(live.request.id, Done(live.request.id, _completion(live.sequence, answer, step.finish)))
 
     # -- the beginning and the end of a request --------------------------------------------------------------
 
@@ -340,10 +292,11 @@ class Lane:
             end_ids=end_ids,
         )
         tools = request.tools if isinstance(request, ChatRequest) else ()
-        work = Generation(
+        work = Answer(
             sample.choice(params, len(tokens), end_ids, prepared.constraint),
             TextStream(self.codec, tokens, params.stop, shows_control_tokens=bool(tools)),
             ToolStream(self.codec.tool_style, tools) if tools else None,
+            self.vocabulary,
         )
         return Live(request, sequence, work, deliver)
 
@@ -397,15 +350,16 @@ class Lane:
         self.fail(largest.id, OutOfMemory(f"a request of {size} does not fit in memory beside the model"))
 
 
-def _part(tools: ToolStream | None, piece: str, is_last: bool) -> Found:
-    """The text and the calls that a piece of an answer completes."""
-    if tools is None:
-        return Found(piece)
-    found = tools.push(piece)
-    if is_last:
-        rest = tools.finish()
-        found = Found(found.text + rest.text, found.calls + rest.calls)
-    return found
+def _completion(sequence: TokenSequence, answer: Answer, finish: FinishReason) -> Completion:
+    return Completion(
+        text=answer.text,
+        token_ids=tuple(sequence.tokens[sequence.prompt_length :]),
+        finish_reason=finish,
+        prompt_tokens=sequence.prompt_length,
+        cached_tokens=sequence.cached_tokens or 0,
+        logprobs=tuple(answer.logprobs),
+        tool_calls=tuple(answer.tool_calls),
+    )
 
 
 def _is_out_of_memory(error: Exception) -> bool:

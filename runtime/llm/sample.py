@@ -16,6 +16,8 @@ from treadle_kernels import sample as kernel
 
 # As in other servers; each one costs a sort of the vocabulary.
 _TOP_LOGPROBS_AT_MOST = 20
+# Scores that are divided by less overflow.
+_GREEDY_UP_TO = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
         (params.max_tokens >= 1, "max_tokens must be at least 1"),
         (0 <= params.temperature < float("inf"), "temperature must be 0 (greedy) or more"),
         (0 < params.top_p <= 1, "top_p must be above 0 and at most 1"),
-        (params.top_k >= 0, "top_k must be 0 (off) or more"),
+        (0 <= params.top_k < 2**31, "top_k must be 0 (off) or more"),
         (0 <= params.min_p <= 1, "min_p must be between 0 and 1"),
         (0 < params.repetition_penalty < float("inf"), "repetition_penalty must be above 0"),
         (all(params.stop), "a stop string must not be empty"),
@@ -78,6 +80,10 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
         (
             all(0 <= token < vocabulary_size for token, _ in params.logit_bias),
             f"the tokens of logit_bias must be below {vocabulary_size}, the size of the vocabulary",
+        ),
+        (
+            all(0 <= token < vocabulary_size for token in params.stop_token_ids),
+            f"stop_token_ids must be below {vocabulary_size}, the size of the vocabulary",
         ),
         (
             params.logprobs is None or 0 <= params.logprobs <= _TOP_LOGPROBS_AT_MOST,
@@ -102,7 +108,7 @@ def choose(logits: torch.Tensor, choices: Sequence[Choice], histories: Sequence[
         _adjust(logits[row], each, history)
     _constrain(logits, choices)
     tokens = logits.argmax(-1)
-    drawn = [row for row, each in enumerate(choices) if each.params.temperature > 0]
+    drawn = [row for row, each in enumerate(choices) if each.params.temperature > _GREEDY_UP_TO]
     if drawn:
         tokens[drawn] = _draw(logits[drawn], [choices[row] for row in drawn])
     chosen = tokens.tolist()
@@ -121,8 +127,10 @@ def _adjust(logits: torch.Tensor, choice: Choice, history: Sequence[int]) -> Non
         ids = torch.tensor(generated, device=logits.device)
         seen, counts = ids.unique(return_counts=True)
         kernel.penalise_counts(logits, seen, counts, params.presence_penalty, params.frequency_penalty)
-    for token, bias in params.logit_bias:
-        logits[token] += bias
+    if params.logit_bias:
+        tokens, biases = zip(*params.logit_bias)
+        added = torch.tensor(biases, dtype=logits.dtype, device=logits.device)
+        logits.index_add_(0, torch.tensor(tokens, device=logits.device), added)
     if len(generated) < params.min_tokens and choice.end_ids:
         logits[list(choice.end_ids)] = -torch.inf
 

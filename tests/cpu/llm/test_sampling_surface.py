@@ -138,6 +138,8 @@ def test_no_answer_ends_before_its_least_length(start: Start) -> None:
         ({"logit_bias": ((3, 101.0),)}, "between -100 and 100"),
         ({"logit_bias": ((258, 1.0),)}, "below 258"),
         ({"logprobs": 21}, "0 to 20"),
+        ({"stop_token_ids": (9999,)}, "stop_token_ids must be below 258"),
+        ({"top_k": 2**80}, "top_k"),
     ],
 )
 def test_values_that_mean_nothing_are_refused(start: Start, params: dict[str, Any], says: str) -> None:
