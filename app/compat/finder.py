@@ -180,4 +180,4 @@ def _run_packs_with_their_own_import() -> None:
             module.__dict__["__builtins__"] = FINDER.builtins_for(pack)
         run(loader, module)
 
-    SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]
+    SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
