@@ -11,6 +11,7 @@ from app.definitions import Definitions
 from app.files import Files
 from app.history import History
 from app.jobs import Jobs
+from app.logs import Logs
 from app.metrics import Metrics
 from app.startup import Startup
 from app.users import Users
@@ -24,4 +25,5 @@ HISTORY = web.AppKey("history", History)
 STARTUP = web.AppKey("startup", Startup)
 JOBS = web.AppKey("jobs", Jobs)
 DEFINITIONS = web.AppKey("definitions", Definitions)
+LOGS = web.AppKey("logs", Logs)
 METRICS = web.AppKey("metrics", Metrics)

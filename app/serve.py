@@ -15,7 +15,8 @@ from aiohttp import web
 
 from app.config import BadConfig, Config
 from app.errors import Unavailable
-from app.keys import STARTUP
+from app.keys import LOGS, STARTUP
+from app.logs import LogLines, Logs, Tee
 from app.server import build_app
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ def run_server(config: Config) -> int:
 
 async def _serve(config: Config) -> int:
     app = build_app(config)
+    _keep_what_is_said(app[LOGS])
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2)
     try:
         await runner.setup()
@@ -50,6 +52,12 @@ async def _serve(config: Config) -> int:
         log.info("Stopping")
         await runner.cleanup()
     return 0
+
+
+def _keep_what_is_said(logs: Logs) -> None:
+    """For /internal/logs. The handlers that there are keep the streams themselves, so nothing comes twice."""
+    logging.getLogger().addHandler(LogLines(logs))
+    sys.stdout, sys.stderr = Tee(sys.stdout, logs), Tee(sys.stderr, logs)
 
 
 async def _listen(runner: web.AppRunner, config: Config) -> list[str]:

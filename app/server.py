@@ -6,21 +6,24 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from app import ws
 from app.api import (
+    assets,
     convert,
     editor,
     examples,
     history,
     jobs,
+    logs,
     media,
     objects,
     openapi,
+    packs,
     prompts,
     queue,
     system,
@@ -39,7 +42,8 @@ from app.files import Files
 from app.folders import ModelFolders
 from app.history import History
 from app.jobs import Jobs
-from app.keys import BUS, CONFIG, DATABASE, DEFINITIONS, FILES, HISTORY, JOBS, METRICS, STARTUP, USERS
+from app.keys import BUS, CONFIG, DATABASE, DEFINITIONS, FILES, HISTORY, JOBS, LOGS, METRICS, STARTUP, USERS
+from app.logs import Logs
 from app.metrics import Metrics
 from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
 from app.openai import chat, completions, models
@@ -56,9 +60,11 @@ _RESOURCES = (
     examples,
     history,
     jobs,
+    logs,
     media,
     objects,
     openapi,
+    packs,
     prompts,
     queue,
     system,
@@ -87,7 +93,7 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     bus, past = Bus(first_number=time.time_ns() // 1_000_000), History(database)
     app[CONFIG], app[FILES], app[METRICS], app[STARTUP] = config, files, metrics, startup
     app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
-    app[DEFINITIONS] = Definitions(files)
+    app[DEFINITIONS], app[LOGS] = Definitions(files), Logs(bus.publish)
     app[USERS] = Users(config.directories.user, config.multi_user)
     app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics)
     app[HOST] = Host(config, files, publish=bus.publish, jobs=app[JOBS])
@@ -134,12 +140,16 @@ def _add_routes(app: web.Application) -> None:
     app.router.add_get("/ws", ws.connect)
     app.router.add_get("/api/ws", ws.connect)
     described = [route for resource in (*_RESOURCES, *_OPENAI) for route in resource.routes]
-    definitions = [route for route in described if isinstance(route, web.RouteDef)]
-    assert len(definitions) == len(described), "files are served by handlers of their own"
-    app[openapi.DOCUMENT] = openapi.described(definitions, system.TREADLE_VERSION)
-    for route in definitions:
+    app[openapi.DOCUMENT] = openapi.described(_definitions(described), system.TREADLE_VERSION)
+    for route in _definitions([*described, *assets.routes]):
         route.register(app.router)
         if not route.path.startswith("/internal/"):
             below = web.RouteDef(route.method, f"/api{route.path}", route.handler, route.kwargs)
             below.register(app.router)
     app.router.add_get("/{path:.*}", editor.serve)
+
+
+def _definitions(routes: Sequence[web.AbstractRouteDef]) -> list[web.RouteDef]:
+    definitions = [route for route in routes if isinstance(route, web.RouteDef)]
+    assert len(definitions) == len(routes), "files are served by handlers of their own"
+    return definitions

@@ -28,7 +28,7 @@ def server_features(max_upload_bytes: int) -> dict[str, Any]:
         "supports_preview_metadata": True,
         "supports_model_type_tags": False,
         "max_upload_size": max_upload_bytes,
-        "node_replacements": False,
+        "node_replacements": True,
         "assets": False,
         "partner_run_gate_enabled": False,
         "treadle_text": True,

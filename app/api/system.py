@@ -78,13 +78,6 @@ async def pack_file(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(path)
 
 
-@routes.get("/i18n")
-@routes.get("/global_subgraphs")
-@routes.get("/node_replacements")
-async def nothing_named(_request: web.Request) -> web.Response:
-    return web.json_response({})
-
-
 @routes.get("/internal/folder_paths")
 async def folder_paths(request: web.Request) -> web.Response:
     folders = request.app[FILES].folders
