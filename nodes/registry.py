@@ -28,6 +28,9 @@ class Registry:
     def find(self, id: str) -> NodeSpec | None:
         return self._specs.get(id)
 
+    def knows(self, id: str) -> bool:
+        return id in self._specs
+
     def __getitem__(self, id: str) -> NodeSpec:
         return self._specs[id]
 

@@ -18,6 +18,7 @@ from app.api.describe import FLAG, NUMBER, takes
 from app.api.posted import Posted, PromptBody, posted
 from app.api.read import query_flag, query_seconds
 from app.compat.host import HOST, OnPrompt
+from app.compat.replacing import replaced
 from app.errors import Conflict, error_body
 from app.graph.complaints import PromptRejected
 from app.graph.validate import ValidGraph, parse_and_validate
@@ -55,8 +56,9 @@ async def post_prompt(request: web.Request) -> web.Response:
         fault = f"'{prompt_id}' is not a lower-case UUID with hyphens"
         return _refused(error_body("invalid_prompt_id", "prompt_id must be a valid UUID", fault))
     studio = await request.app[STARTUP].ready()
+    prompt = replaced(body.prompt, request.app[HOST].replacements, studio.registry.knows)
     valid = await asyncio.to_thread(
-        parse_and_validate, body.prompt, studio.registry, request.app[FILES], body.partial_execution_targets
+        parse_and_validate, prompt, studio.registry, request.app[FILES], body.partial_execution_targets
     )
     if isinstance(valid, PromptRejected):
         return _refused(valid.as_json())

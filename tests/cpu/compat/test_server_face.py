@@ -147,3 +147,36 @@ async def test_a_pack_that_blocks_or_exits_leaves_the_server_answering(serve: Se
     assert "SystemExit" in error["exception_message"]
     assert "bad.py" in "".join(error["traceback"])
     assert (await shown(client, blocked["prompt_id"]))["status"]["status_str"] == "success"
+
+
+REPLACES = """
+from comfy_api.latest import ComfyAPI, ComfyExtension, io, ui
+
+class Newer(io.ComfyNode):
+    @classmethod
+    def define_schema(cls):
+        return io.Schema("Newer", inputs=[io.String.Input("text")], outputs=[], is_output_node=True)
+
+    @classmethod
+    def execute(cls, text):
+        return io.NodeOutput(ui=ui.PreviewText(text))
+
+class Extension(ComfyExtension):
+    async def on_load(self):
+        mapping = [{"new_id": "text", "old_id": "words"}]
+        await ComfyAPI().node_replacement.register(io.NodeReplace("Newer", "Older", input_mapping=mapping))
+
+    async def get_node_list(self):
+        return [Newer]
+
+def comfy_entrypoint():
+    return Extension()
+"""
+
+
+async def test_a_prompt_for_a_class_that_is_gone_runs_by_its_replacement(serve: Serve) -> None:
+    client = await serve({"newer.py": REPLACES})
+    status, answer = await post(client, graph(("Older", {"words": "still here"})))
+    assert status == 200, answer
+    row = await shown(client, answer["prompt_id"])
+    assert row["outputs"]["1"]["text"] == ["still here"]
