@@ -122,6 +122,8 @@ class ChatBody(Sampling):
     metadata: dict[str, str] | None = None
     store: bool | None = None
     service_tier: str | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
 
 
 Tokens = list[int]

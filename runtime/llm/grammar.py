@@ -19,6 +19,13 @@ from runtime.llm.vocabulary import Vocabulary
 from runtime.platform.errors import RuntimeFault, Unsupported
 
 _NUM_KEPT = 128
+_REASON_LENGTH = 400
+_NAMES = {
+    "json_schema": "JSON schema",
+    "regex": "regular expression",
+    "lark": "grammar",
+    "choice": "list of choices",
+}
 # With free whitespace a model at a high temperature may write blanks for ever.
 _JSON_OPTIONS = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
@@ -36,7 +43,8 @@ class Constraint:
 
     def accept(self, token: int) -> None:
         if not self.matcher.consume_token(token):
-            raise RuntimeFault(f"the grammar got lost at token {token}: {self.matcher.get_error()}")
+            reason = _reason(str(self.matcher.get_error()))
+            raise RuntimeFault(f"the answer cannot follow its grammar any further: {reason}")
 
 
 class Grammars:
@@ -95,7 +103,7 @@ def _source(grammar: Grammar) -> str:
         case "lark":
             return str(LLMatcher.grammar_from_lark(grammar.text))
         case "choice":
-            return str(LLMatcher.grammar_from_lark(f"start: {' | '.join(_texts(grammar.text))}"))
+            return str(LLMatcher.grammar_from_regex("|".join(_texts(grammar.text))))
 
 
 def _schema_source(text: str) -> str:
@@ -109,7 +117,7 @@ def _texts(text: str) -> list[str]:
     choices = _read(text, "list of choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(c, str) and c for c in choices):
         raise Unsupported("choices must be a JSON array of at least one text, none of them empty")
-    return [json.dumps(choice, ensure_ascii=False) for choice in choices]
+    return [re.escape(choice) for choice in choices]
 
 
 def _read(text: str, what: str) -> object:
@@ -120,11 +128,15 @@ def _read(text: str, what: str) -> object:
 
 
 def _complaint(grammar: Grammar, error: str) -> str:
-    if grammar.kind == "json_schema":
-        found = re.search(r"Unimplemented keys: (\[.*?\])", error)
-        if found:
-            keywords = ", ".join(json.loads(found[1]))
-            return f"the JSON schema has keywords that cannot be enforced: {keywords}"
-        return f"the JSON schema cannot be enforced: {error}"
-    what = {"regex": "regular expression", "lark": "grammar", "choice": "list of choices"}[grammar.kind]
-    return f"the {what} cannot be enforced: {error}"
+    what = _NAMES[grammar.kind]
+    found = re.search(r"Unimplemented keys: (\[.*?\])", error)
+    if found:
+        keywords = ", ".join(json.loads(found[1]))
+        return f"the {what} has keywords that cannot be enforced: {keywords}"
+    return f"the {what} cannot be enforced: {_reason(error)}"
+
+
+def _reason(error: str) -> str:
+    """Without the state and the grammar, which may be very long."""
+    reason = error.split("\n<state>")[0].strip()
+    return reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}..."

@@ -247,6 +247,8 @@ class Lane:
         for outcome in outcomes:
             try:
                 self._deliver_one(outcome)
+            except RuntimeFault as fault:
+                self.fail(outcome.sequence.id, fault)
             except Exception as error:
                 log.exception("delivering to request %s failed", outcome.sequence.id)
                 self.fail(outcome.sequence.id, RuntimeFault(f"the answer cannot be delivered: {error}"))

@@ -66,7 +66,7 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
         (params.max_tokens >= 1, "max_tokens must be at least 1"),
         (0 <= params.temperature < float("inf"), "temperature must be 0 (greedy) or more"),
         (0 < params.top_p <= 1, "top_p must be above 0 and at most 1"),
-        (0 <= params.top_k < 2**31, "top_k must be 0 (off) or more"),
+        (0 <= params.top_k < 2**31, "top_k must be between 0 (off) and 2**31 - 1"),
         (0 <= params.min_p <= 1, "min_p must be between 0 and 1"),
         (0 < params.repetition_penalty < float("inf"), "repetition_penalty must be above 0"),
         (all(params.stop), "a stop string must not be empty"),
@@ -79,11 +79,11 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
         ),
         (
             all(0 <= token < vocabulary_size for token, _ in params.logit_bias),
-            f"the tokens of logit_bias must be below {vocabulary_size}, the size of the vocabulary",
+            f"the tokens of logit_bias must be from 0 to {vocabulary_size - 1}",
         ),
         (
             all(0 <= token < vocabulary_size for token in params.stop_token_ids),
-            f"stop_token_ids must be below {vocabulary_size}, the size of the vocabulary",
+            f"stop_token_ids must be from 0 to {vocabulary_size - 1}",
         ),
         (
             params.logprobs is None or 0 <= params.logprobs <= _TOP_LOGPROBS_AT_MOST,

@@ -49,6 +49,7 @@ class Codec:
             return self._chat_ids(request.messages, request.tools)
         prompt = request.prompt
         if isinstance(prompt, str):
+            _check_text(prompt)
             ids: list[int] = self.backend.encode(prompt).ids
             return ids
         if prompt and isinstance(prompt[0], Message):
@@ -75,6 +76,8 @@ class Codec:
         """What a message says is text: control tokens that it spells out open and close nothing."""
         if not messages:
             raise Unsupported("a chat needs at least one message")
+        for message in messages:
+            _check_text(message.content)
         if not self.tokenizer.chat_template:
             raise Unsupported(
                 f"{self.name} has no chat template; supported is completing a prompt as it stands"
@@ -93,6 +96,15 @@ class Codec:
         except TemplateError as error:
             raise Unsupported(f"the chat template of {self.name} refuses these messages: {error}") from error
         return ids
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Unsupported(
+            f"the text holds half of a surrogate pair at {error.start}; it must be Unicode"
+        ) from error
 
 
 def _as_template_takes_it(message: Message, knows_tools: bool) -> dict[str, Any]:

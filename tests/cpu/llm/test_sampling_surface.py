@@ -136,9 +136,9 @@ def test_no_answer_ends_before_its_least_length(start: Start) -> None:
         ({"presence_penalty": 2.5}, "presence_penalty"),
         ({"frequency_penalty": float("nan")}, "frequency_penalty"),
         ({"logit_bias": ((3, 101.0),)}, "between -100 and 100"),
-        ({"logit_bias": ((258, 1.0),)}, "below 258"),
+        ({"logit_bias": ((258, 1.0),)}, "from 0 to 257"),
         ({"logprobs": 21}, "0 to 20"),
-        ({"stop_token_ids": (9999,)}, "stop_token_ids must be below 258"),
+        ({"stop_token_ids": (9999,)}, "stop_token_ids must be from 0 to 257"),
         ({"top_k": 2**80}, "top_k"),
     ],
 )

@@ -203,7 +203,7 @@ async def test_a_named_tool_is_called_in_a_stream_and_no_marker_shows(client: As
         ),
         ({"extra_body": {"colour": "red"}}, "colour"),
         ({"extra_body": {"structured_outputs": {"regex": "[a-"}}}, "regular expression"),
-        ({"logit_bias": {"999999": 1}}, "vocabulary"),
+        ({"logit_bias": {"999999": 1}}, "from 0 to 257"),
         ({"messages": [{"role": "user", "content": "long " * 400}]}, "tokens"),
     ],
 )
