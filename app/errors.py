@@ -1,4 +1,4 @@
-"""What goes wrong at the edge, and the HTTP form of each.
+"""What goes wrong at the edge, and the form of each in HTTP and in the OpenAI protocol.
 
 AppError
   BadRequest    400  the client can correct it

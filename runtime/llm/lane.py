@@ -126,7 +126,7 @@ class Lane:
             return Prepared(tokens)
         sample.check(request.params, self.codec.vocabulary_size)
         if request.params.logprobs is not None:
-            self.vocabulary.bytes_of(0)
+            self.vocabulary.make_ready()
         grammar = self._grammar(request)
         return Prepared(tokens, None if grammar is None else self.grammars.start(grammar))
 

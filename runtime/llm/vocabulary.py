@@ -29,6 +29,10 @@ class Vocabulary:
                 self._made = self._make()
             return self._made
 
+    def make_ready(self) -> None:
+        """Called where a second's wait delays nobody, before `bytes_of` is."""
+        assert self.tokenizer is not None
+
     def bytes_of(self, token: int) -> bytes:
         if token >= self._codec.vocabulary_size:
             return b""
