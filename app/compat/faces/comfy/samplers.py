@@ -13,7 +13,9 @@ SAMPLER_NAMES = [str(name) for name in get_args(SamplerName)]
 SCHEDULER_NAMES = [str(name) for name in get_args(SchedulerName)]
 KSAMPLER_NAMES = [name for name in SAMPLER_NAMES if name not in ("ddim", "uni_pc", "uni_pc_bh2")]
 
-CFGGuider, Sampler, SchedulerHandler = named("comfy.samplers", "CFGGuider", "Sampler", "SchedulerHandler")
+CFGGuider, Sampler, SchedulerHandler, KSamplerX0Inpaint = named(
+    "comfy.samplers", "CFGGuider", "Sampler", "SchedulerHandler", "KSamplerX0Inpaint"
+)
 
 (
     sampling_function,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.compat.classes import core_class_getter
+from nodes.custom_sampling import SeededNoise as Noise_RandomNoise  # noqa: F401
 
 __getattr__ = core_class_getter(
     "comfy_extras.nodes_custom_sampler",

@@ -18,3 +18,10 @@ def timestep_embedding(
     angles = timesteps[:, None].float() * torch.exp(-math.log(max_period) * steps / half)
     embedding = torch.cat([angles.cos(), angles.sin()], dim=-1)
     return torch.nn.functional.pad(embedding, (0, 1)) if dim % 2 else embedding
+
+
+def zero_module(module: torch.nn.Module) -> torch.nn.Module:
+    """The same module, with all of its weights zero."""
+    for weight in module.parameters():
+        weight.detach().zero_()
+    return module

@@ -1,0 +1,1 @@
+"""`comfy.cldm`: the package only."""
