@@ -100,7 +100,7 @@ def set_environment(argv: Sequence[str]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="main.py",
-        description="Serve the node-graph studio. Other commands: main.py run, main.py convert, main.py models.",
+        description="Serve the node-graph studio. Other commands: run, convert, models (main.py COMMAND).",
         allow_abbrev=False,
     )
     network = parser.add_argument_group("network")
