@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app import events
-from app.events import Event, JobEvent, NodeName
+from app.events import Event, JobEvent
 from app.json_text import encode
+from app.progress import ProgressStates, State, named
 from app.replay import Numbered
 
 Frame = str | bytes
@@ -65,7 +66,7 @@ class Wire:
     def __init__(self, since: int | None = None) -> None:
         self._since = since
         self.features: Mapping[str, Any] = {}
-        self._progress: dict[str, dict[str, dict[str, Any]]] = {}
+        self._progress = ProgressStates()
 
     def numbered_frames(self, numbered: Numbered) -> list[Frame]:
         """The number stands in the last frame: who has that one has all of the event.
@@ -77,10 +78,17 @@ class Wire:
             return frames
         if numbered.number <= self._since:
             return []
-        last = frames[-1]
-        if isinstance(last, str):
+        if frames and isinstance(last := frames[-1], str):
             frames[-1] = f'{last[:-1]}, "seq": {numbered.number}}}'
         return frames
+
+    @property
+    def owes(self) -> bool:
+        """There is progress that was held back: ask for `owed_frames` soon."""
+        return bool(self._progress.owed)
+
+    def owed_frames(self) -> list[Frame]:
+        return [frame for prompt_id in self._progress.owed for frame in self._settled(prompt_id)]
 
     def missed(self) -> str:
         """More happened than the server has kept; /history and /jobs tell what became of it."""
@@ -103,7 +111,7 @@ class Wire:
             case events.NodeFinished():
                 return self._node_finished(event)
             case _:
-                return [self._about_the_prompt(event)]
+                return [*self._settled(event.prompt_id), self._about_the_prompt(event)]
 
     def _about_the_prompt(self, event: JobEvent) -> Frame:
         prompt = {"prompt_id": event.prompt_id}
@@ -123,40 +131,38 @@ class Wire:
             case events.ExecutionError():
                 return message("execution_error", {**stamped, **error_data(event)})
             case events.ExecutionEnd():
-                self._progress.pop(event.prompt_id, None)
+                self._progress.forget(event.prompt_id)
                 return message("executing", {"node": None, **prompt})
             case _:
                 raise AssertionError(f"no wire form for {event}")
 
     def _node_started(self, event: events.NodeStarted) -> list[Frame]:
-        self._note(event.prompt_id, event.node, 0, 1, "running")
-        return [self._progress_state(event.prompt_id), executing(event)]
+        self._progress.note(event.prompt_id, event.node, 0, 1, "running")
+        return [*self._due(event.prompt_id), executing(event)]
 
     def _node_progress(self, event: events.NodeProgress) -> list[Frame]:
-        self._note(event.prompt_id, event.node, event.value, event.maximum, "running")
+        self._progress.note(event.prompt_id, event.node, event.value, event.maximum, "running")
         legacy = {"value": event.value, "max": event.maximum, "prompt_id": event.prompt_id}
         return [
-            self._progress_state(event.prompt_id),
+            *self._due(event.prompt_id),
             message("progress", {**legacy, "node": event.node.node_id}),
         ]
 
     def _node_finished(self, event: events.NodeFinished) -> list[Frame]:
-        known = self._progress.get(event.prompt_id, {}).get(event.node.node_id)
-        maximum = known["max"] if known else 1
-        self._note(event.prompt_id, event.node, maximum, maximum, "finished")
-        state = self._progress_state(event.prompt_id)
+        maximum = self._progress.maximum(event.prompt_id, event.node)
+        self._progress.note(event.prompt_id, event.node, maximum, maximum, "finished")
         if event.ui is None and not event.cached:
-            return [state]
-        named = {"node": event.node.node_id, "display_node": event.node.display_id}
+            return self._due(event.prompt_id)
+        shown = {"node": event.node.node_id, "display_node": event.node.display_id}
         return [
-            message("executed", {**named, "output": event.ui, "prompt_id": event.prompt_id}),
-            state,
+            message("executed", {**shown, "output": event.ui, "prompt_id": event.prompt_id}),
+            *self._due(event.prompt_id),
         ]
 
     def _preview(self, event: events.NodePreview) -> Frame:
         if not self.features.get("supports_preview_metadata"):
             return struct.pack(">II", PREVIEW_IMAGE, _IMAGE_FORMATS[event.image_type]) + event.image
-        about = {**_named(event.prompt_id, event.node), "image_type": event.image_type}
+        about = {**named(event.prompt_id, event.node), "image_type": event.image_type}
         encoded = json.dumps(about).encode()
         return struct.pack(">II", PREVIEW_IMAGE_WITH_METADATA, len(encoded)) + encoded + event.image
 
@@ -171,12 +177,15 @@ class Wire:
             frames.append(message("treadle.text", data))
         return frames
 
-    def _note(self, prompt_id: str, node: NodeName, value: float, maximum: float, state: str) -> None:
-        entry = {"value": value, "max": maximum, "state": state, **_named(prompt_id, node)}
-        self._progress.setdefault(prompt_id, {})[node.node_id] = entry
+    def _due(self, prompt_id: str) -> list[Frame]:
+        return _progress_frames(prompt_id, self._progress.due(prompt_id, time.monotonic()))
 
-    def _progress_state(self, prompt_id: str) -> Frame:
-        return message("progress_state", {"prompt_id": prompt_id, "nodes": self._progress[prompt_id]})
+    def _settled(self, prompt_id: str) -> list[Frame]:
+        return _progress_frames(prompt_id, self._progress.settle(prompt_id, time.monotonic()))
+
+
+def _progress_frames(prompt_id: str, state: State | None) -> list[Frame]:
+    return [] if state is None else [message("progress_state", {"prompt_id": prompt_id, "nodes": state})]
 
 
 def executing(event: events.NodeStarted) -> str:
@@ -199,14 +208,4 @@ def error_data(event: events.ExecutionError) -> dict[str, Any]:
         "traceback": list(event.traceback),
         "current_inputs": event.current_inputs,
         "current_outputs": list(event.current_outputs),
-    }
-
-
-def _named(prompt_id: str, node: NodeName) -> dict[str, Any]:
-    return {
-        "node_id": node.node_id,
-        "prompt_id": prompt_id,
-        "display_node_id": node.display_id,
-        "parent_node_id": node.parent_id,
-        "real_node_id": node.node_id,
     }

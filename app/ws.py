@@ -13,6 +13,7 @@ from app import wire
 from app.api.read import query_int
 from app.bus import Direct, Overrun, Replaced, Subscription
 from app.keys import BUS, CONFIG, JOBS
+from app.progress import INTERVAL_S
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,15 @@ async def _read(
             subscription.put(Direct(answer))
 
 
+async def _next_frames(subscription: Subscription, translator: wire.Wire) -> list[wire.Frame]:
+    try:
+        async with asyncio.timeout(INTERVAL_S if translator.owes else None):
+            message = await subscription.receive()
+    except TimeoutError:
+        return translator.owed_frames()
+    return [message.frame] if isinstance(message, Direct) else translator.numbered_frames(message)
+
+
 async def _write(
     request: web.Request,
     socket: web.WebSocketResponse,
@@ -80,9 +90,7 @@ async def _write(
 ) -> None:
     try:
         while True:
-            message = await subscription.receive()
-            frames = [message.frame] if isinstance(message, Direct) else translator.numbered_frames(message)
-            for frame in frames:
+            for frame in await _next_frames(subscription, translator):
                 async with asyncio.timeout(SEND_TIMEOUT_S):
                     await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))
     except ConnectionError:

@@ -75,7 +75,7 @@ def test_the_end_of_a_prompt_names_no_node_and_forgets_its_progress() -> None:
     assert [told(frame) for frame in translator.frames(events.ExecutionEnd("p", "me"))] == [
         ("executing", {"node": None, "prompt_id": "p"})
     ]
-    assert translator._progress == {}
+    assert translator._progress._nodes == {}
 
 
 def test_every_event_of_a_prompt_has_its_message() -> None:
