@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 from nodes.context import NodeContext, NodeInputError
 from nodes.declare import node
 from nodes.language import CATEGORY, MaxTokens, System, Temperature, TopP, system_message
-from nodes.types import Json, Llm, Multiline, PromptText, Seed
+from nodes.types import Json, Llm, Multiline, PromptText, Seed, Socket
 from runtime.llm.api import ChatRequest, Completion, Grammar, Message, SamplingParams
 from runtime.platform.handle import Handle
 
@@ -24,6 +24,7 @@ SCHEMA = """{
 }"""
 
 Schema = Annotated[str, Multiline(placeholder="A JSON schema")]
+JsonOrText = Annotated[Any, Socket("JSON,STRING")]
 Options = Annotated[str, Multiline(placeholder="The texts to choose from, one a line")]
 
 # One step of a path: a name, or a number in brackets.
@@ -92,7 +93,7 @@ async def choose(
 
 
 @node("JSONExtract", display="Part of JSON", category="text", outputs=("text", "value"))
-def extract(*, json: Json, path: str = "") -> tuple[str, Json]:
+def extract(*, json: JsonOrText, path: str = "") -> tuple[str, Json]:
     """What stands at a path such as `scenes[0].title`, as text and as a value. An empty path means all of it.
 
     Numbers in brackets count from 0, negative ones from the end.
