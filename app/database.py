@@ -1,4 +1,4 @@
-"""The server's SQLite file: one thread owns the connection, and an older file is brought up to date."""
+"""The server's SQLite file: one thread writes, one reads, and an older file is brought up to date."""
 
 from __future__ import annotations
 
@@ -42,53 +42,65 @@ MIGRATIONS = (
 
 
 class Database:
-    """`read` and `write` may be awaited from the event loop; they are done in the order of the calls."""
+    """`read` and `write` may be awaited from the event loop. A read sees every write that has returned.
+
+    Each kind is done in the order of the calls, so that reading a long history holds up no write.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
-        self._connection: sqlite3.Connection | None = None
+        self._writer = _Worker("database writer")
+        self._reader = _Worker("database reader")
 
     async def open(self) -> None:
-        await self._in_thread(self._open)
+        await self._writer.call(lambda: self._open(self._writer))
+        await self._reader.call(lambda: self._open(self._reader))
 
     async def close(self) -> None:
-        await self._in_thread(self._close)
-        await asyncio.to_thread(self._thread.shutdown)
+        await self._reader.close()
+        await self._writer.close()
 
     async def read(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        return await self._in_thread(lambda: work(self._opened))
+        return await self._reader.call(lambda: work(self._reader.opened))
 
     async def write(self, work: Callable[[sqlite3.Connection], R]) -> R:
         """All of it or, when it raises, nothing."""
 
         def transaction() -> R:
-            with self._opened as connection:
+            with self._writer.opened as connection:
                 return work(connection)
 
-        return await self._in_thread(transaction)
+        return await self._writer.call(transaction)
 
-    @property
-    def _opened(self) -> sqlite3.Connection:
-        assert self._connection is not None, f"{self._path} is not open"
-        return self._connection
-
-    async def _in_thread(self, work: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def _open(self) -> None:
+    def _open(self, worker: _Worker) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self._path, timeout=30)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            migrate(self._connection)
+            worker.connection = sqlite3.connect(self._path, timeout=30)
+            worker.connection.execute("PRAGMA journal_mode = WAL")
+            worker.connection.execute("PRAGMA synchronous = NORMAL")
+            migrate(worker.connection)
         except (OSError, sqlite3.Error) as error:
             raise BadConfig(f"the database {self._path} cannot be opened: {error}") from None
 
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+
+class _Worker:
+    """A thread and the connection that only it uses."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self.connection: sqlite3.Connection | None = None
+
+    @property
+    def opened(self) -> sqlite3.Connection:
+        assert self.connection is not None, "the database is not open"
+        return self.connection
+
+    async def call(self, work: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def close(self) -> None:
+        await self.call(lambda: self.connection.close() if self.connection is not None else None)
+        await asyncio.to_thread(self._thread.shutdown)
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,6 @@
+import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -62,4 +64,17 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     database = Database(path)
     with pytest.raises(BadConfig, match=r"treadle\.sqlite cannot be opened"):
         await database.open()
+    await database.close()
+
+
+async def test_a_long_read_holds_up_no_write_and_a_later_read_sees_it(tmp_path: Path) -> None:
+    database = Database(tmp_path / "treadle.sqlite")
+    await database.open()
+    go_on = threading.Event()
+    reading = asyncio.create_task(database.read(lambda _: go_on.wait(10)))
+    await asyncio.wait_for(History(database).add(HistoryRow("a", "completed", {}, {"id": "a"})), 5)
+    assert not reading.done()
+    go_on.set()
+    assert await reading
+    assert await History(database).item("a") == {"id": "a"}
     await database.close()
