@@ -82,7 +82,7 @@ class Backlog:
 
     async def given_up(self, prompt_ids: Iterable[str]) -> None:
         """These were stopped on purpose, so their start does not count."""
-        await self._change("UPDATE queue SET attempts = attempts - 1 WHERE prompt_id = ?", prompt_ids)
+        await self._change("UPDATE queue SET attempts = max(attempts - 1, 0) WHERE prompt_id = ?", prompt_ids)
 
     async def remove(self, prompt_ids: Iterable[str]) -> None:
         await self._change("DELETE FROM queue WHERE prompt_id = ?", prompt_ids)
@@ -106,5 +106,11 @@ class Backlog:
 
 def _stored(connection: sqlite3.Connection) -> list[StoredPrompt]:
     columns = "prompt_id, number, counted, attempts, body"
-    found = connection.execute(f"SELECT {columns} FROM queue ORDER BY number, sequence")
-    return [StoredPrompt(*row, **json.loads(body)) for *row, body in found]
+    found = []
+    for *row, body in connection.execute(f"SELECT {columns} FROM queue ORDER BY number, sequence"):
+        try:
+            found.append(StoredPrompt(*row, **json.loads(body)))
+        except (ValueError, TypeError) as error:
+            # the others must come in all the same; the row stays for whoever can read it
+            log.error("the stored prompt %s cannot be read: %s", row[0], error)
+    return found

@@ -75,6 +75,10 @@ class Tee(io.TextIOBase):
             self._logs.add(text)
         return self._stream.write(text)
 
+    def __getattr__(self, name: str) -> Any:
+        """What a stream may have beside: `buffer`, `reconfigure` ..."""
+        return getattr(self._stream, name)
+
     def flush(self) -> None:
         self._stream.flush()
 

@@ -14,12 +14,12 @@ from app.errors import BadRequest
 _FORMATS = {"webp": "WEBP", "jpeg": "JPEG", "png": "PNG"}
 
 
-def preview(path: Path, wish: str) -> tuple[bytes, str]:
+def preview(source: Path | IO[bytes], wish: str) -> tuple[bytes, str]:
     """`wish` is `format;quality` such as `webp;90`; what is left out or unknown is webp and 90."""
     kind, _, quality = wish.partition(";")
     kind = kind if kind in ("webp", "jpeg") else "webp"
     strength = int(quality) if quality.isdecimal() and 1 <= int(quality) <= 100 else 90
-    with open_picture(path) as image:
+    with open_picture(source) as image:
         mode = "RGB" if kind == "jpeg" or "A" not in image.getbands() else "RGBA"
         return _encoded(image.convert(mode), kind, quality=strength)
 

@@ -120,15 +120,20 @@ def _metadata(roots: tuple[Path, ...], name: str) -> Any:
     path = next((path for root in roots if (path := within_by_name(root, name)).is_file()), None)
     if path is None:
         raise NotFound(f"There is no model {name}")
+    return metadata_of(path, _LARGEST_HEADER)
+
+
+def metadata_of(path: Path, largest_header: int) -> Any:
+    """Of a safetensors file; raises `NotFound` where there is none."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= _LARGEST_HEADER:
-            raise NotFound(f"{name} has no header that can be read")
+        if not 2 <= length <= largest_header:
+            raise NotFound(f"{path.name} has no header that can be read")
         try:
             header = json.loads(file.read(length))
-        except ValueError:
-            raise NotFound(f"{name} has no header that can be read") from None
+        except (ValueError, RecursionError):
+            raise NotFound(f"{path.name} has no header that can be read") from None
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     if metadata is None:
-        raise NotFound(f"{name} has no metadata")
+        raise NotFound(f"{path.name} has no metadata")
     return metadata

@@ -1,3 +1,5 @@
+import asyncio
+import base64
 import io
 import json
 from typing import Any
@@ -153,3 +155,35 @@ async def test_a_mask_is_put_on_its_original_whose_texts_stay(client: Client) ->
 async def test_a_mask_without_its_original_is_refused(client: Client, reference: str) -> None:
     status, _ = await upload(client, "m.png", png((0, 0, 0, 1)), "/upload/mask", original_ref=reference)
     assert status in (400, 404)
+
+
+async def test_a_model_shows_the_picture_beside_it_or_inside_it(client: Client, config: Config) -> None:
+    loras = config.directories.models / "loras" / "styles"
+    cover = base64.b64encode(png((1, 2, 3))).decode()
+    header = json.dumps({"__metadata__": {"ssmd_cover_images": json.dumps([cover])}}).encode()
+    files = {
+        "beside.safetensors": b"",
+        "beside.preview.png": png((9, 9, 9), (8, 8)),
+        "inside.safetensors": len(header).to_bytes(8, "little") + header,
+        "bare.safetensors": (2).to_bytes(8, "little") + b"{}",
+    }
+
+    def write() -> None:
+        loras.mkdir(parents=True)
+        for name, content in files.items():
+            (loras / name).write_bytes(content)
+
+    await asyncio.to_thread(write)
+    base = "/api/experiment/models/preview/loras/0/styles"
+    for name, size in (("beside", (8, 8)), ("inside", (6, 4))):
+        answer = await client.get(f"{base}/{name}.safetensors")
+        assert (answer.status, answer.content_type) == (200, "image/webp")
+        assert Image.open(io.BytesIO(await answer.read())).size == size
+    for absent in (
+        f"{base}/bare.safetensors",
+        f"{base}/none.safetensors",
+        "/experiment/models/preview/no/0/a",
+    ):
+        assert (await client.get(absent)).status == 404
+    assert (await client.get("/experiment/models/preview/loras/7/a")).status == 404
+    assert (await client.get("/experiment/models/preview/loras/0/..%2F..%2Fa.png")).status == 403

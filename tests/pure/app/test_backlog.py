@@ -89,3 +89,10 @@ async def test_a_second_process_neither_takes_nor_adds_prompts(database: Databas
     await beside.close()
     await first.close()
     assert await left(database) == [("a", 0)]
+
+
+async def test_a_row_that_cannot_be_read_keeps_no_other_from_coming_back(database: Database) -> None:
+    await (await backlog_of(database, job("a"), job("b"))).close()
+    broken = "UPDATE queue SET body = '{' WHERE prompt_id = 'a'"
+    await database.write(lambda connection: connection.execute(broken))
+    assert await left(database) == [("b", 0)]
