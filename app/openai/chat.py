@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any, cast
 
 from aiohttp import web
@@ -14,7 +15,7 @@ from app.keys import STARTUP
 from app.openai import requests, shapes
 from app.openai.errors import speaks_openai
 from app.openai.shapes import Json
-from app.openai.stream import merged, send, while_listening
+from app.openai.stream import Parts, merged, send, while_listening
 from app.openai.types import ChatBody
 from runtime.llm.api import Completion, Token
 from runtime.platform.handle import Done, Event, Handle
@@ -42,17 +43,16 @@ async def create(request: web.Request) -> web.StreamResponse:
         return web.json_response(frame.around(choices, usage=shapes.usage([answers])))
 
 
-async def _parts(
-    body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]]
-) -> AsyncIterator[dict[str, Any]]:
+async def _parts(body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]]) -> Parts:
     """The role of each answer, its text and calls as they come, its end; the usage where it is asked for."""
     frame = shapes.frame(answer_id, "chat.completion.chunk", body.model)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     nothing = {"usage": None} if with_usage else {}
     writers = [ChoiceWriter(index) for index in range(len(handles))]
-    async for number, event in merged(handles):
-        for choice in writers[number].choices(event):
-            yield frame.around([choice], **nothing)
+    async with aclosing(merged(handles)) as events:
+        async for number, event in events:
+            for choice in writers[number].choices(event):
+                yield frame.around([choice], **nothing)
     if with_usage:
         yield frame.around([], usage=shapes.usage([[await handle for handle in handles]]))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any, cast
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from app.api.read import json_body
 from app.keys import STARTUP
 from app.openai import requests, shapes
 from app.openai.errors import speaks_openai
-from app.openai.stream import merged, send, while_listening
+from app.openai.stream import Parts, merged, send, while_listening
 from app.openai.types import CompletionBody
 from runtime.llm.api import Completion, Token
 from runtime.platform.handle import Done, Handle
@@ -49,20 +50,21 @@ async def create(request: web.Request) -> web.StreamResponse:
         return web.json_response(frame.around(choices, usage=_usage(answers, body)))
 
 
-async def _parts(body: CompletionBody, answer_id: str, handles: Handles) -> AsyncIterator[dict[str, Any]]:
+async def _parts(body: CompletionBody, answer_id: str, handles: Handles) -> Parts:
     frame = shapes.frame(answer_id, "text_completion", body.model)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     nothing = {"usage": None} if with_usage else {}
     lengths = [0] * len(handles)
-    async for number, event in merged(handles):
-        match event:
-            case Token(text=text, logprobs=logprobs) if text or logprobs:
-                scores = None if logprobs is None else shapes.text_logprobs([logprobs], lengths[number])
-                lengths[number] += len(text)
-                yield frame.around([shapes.text_choice(number, text, scores)], **nothing)
-            case Done(result=answer):
-                end = shapes.text_choice(number, "", finish=answer.finish_reason)
-                yield frame.around([end], **nothing)
+    async with aclosing(merged(handles)) as events:
+        async for number, event in events:
+            match event:
+                case Token(text=text, logprobs=logprobs) if text or logprobs:
+                    scores = None if logprobs is None else shapes.text_logprobs([logprobs], lengths[number])
+                    lengths[number] += len(text)
+                    yield frame.around([shapes.text_choice(number, text, scores)], **nothing)
+                case Done(result=answer):
+                    end = shapes.text_choice(number, "", finish=answer.finish_reason)
+                    yield frame.around([end], **nothing)
     if with_usage:
         yield frame.around([], usage=_usage([await handle for handle in handles], body))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from aiohttp import web
@@ -17,7 +17,7 @@ from runtime.platform.handle import Cancelled, CancelledEvent, Done, Event, Fail
 
 _LOOK_EVERY_S = 0.1
 
-Parts = AsyncIterator[dict[str, Any]]
+Parts = AsyncGenerator[dict[str, Any]]
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def _watch(request: web.Request, handles: Sequence[Handle[Any]]) -> None:
         handle.cancel()
 
 
-async def merged(handles: Sequence[Handle[Any]]) -> AsyncIterator[tuple[int, Event]]:
+async def merged(handles: Sequence[Handle[Any]]) -> AsyncGenerator[tuple[int, Event]]:
     """Each handle's events with its number, as they come. The first fault ends all."""
     queue: asyncio.Queue[tuple[int, Event]] = asyncio.Queue()
 
@@ -66,23 +66,29 @@ async def merged(handles: Sequence[Handle[Any]]) -> AsyncIterator[tuple[int, Eve
 
 async def send(request: web.Request, parts: Parts) -> web.StreamResponse:
     """What fails before the first part is an HTTP error; later faults become the last part."""
-    first = await anext(parts)
+    async with aclosing(parts):
+        first = await anext(parts)
+        response = await _begin(request)
+        try:
+            await _write(response, json.dumps(first))
+            async for part in parts:
+                await _write(response, json.dumps(part))
+            await _write(response, "[DONE]")
+        except ConnectionError:
+            # the caller has left, and `while_listening` cancels
+            return response
+        # the answer has begun: any fault can only be told in it
+        except Exception as error:
+            await _write_last(response, json.dumps(openai_body(known_fault(error))))
+        return response
+
+
+async def _begin(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     origin = request.app[CONFIG].cors_origin
     if origin is not None:
         response.headers["Access-Control-Allow-Origin"] = origin
     await response.prepare(request)
-    try:
-        await _write(response, json.dumps(first))
-        async for part in parts:
-            await _write(response, json.dumps(part))
-        await _write(response, "[DONE]")
-    except ConnectionError:
-        # the caller has left, and `while_listening` cancels
-        return response
-    # the answer has begun: any fault can only be told in it
-    except Exception as error:
-        await _write_last(response, json.dumps(openai_body(known_fault(error))))
     return response
 
 
