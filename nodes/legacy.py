@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nodes.foreign import contained
 from nodes.spec import Blocker, InputGroup, Library, NodeResult, NodeSpec, Output, Slot
 
 MAX_INSTANCES = 1024
@@ -56,7 +57,7 @@ def spec_of_class(id: str, kind: type, display_name: str | None, pack: str | Non
 
 
 def _input_types(kind: type) -> Mapping[str, Any]:
-    declared: Mapping[str, Any] = kind.INPUT_TYPES()  # type: ignore[attr-defined]
+    declared: Mapping[str, Any] = contained(kind.INPUT_TYPES)  # type: ignore[attr-defined]
     return declared
 
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nodes.foreign import contained
 from nodes.legacy import parameters_of, result_of
 from nodes.spec import Library, NodeResult, NodeSpec, Output, Slot
 
@@ -19,14 +20,14 @@ def is_v3(kind: Any) -> bool:
 
 def spec_of_schema(kind: Any, pack: str | None, display_name: str | None = None) -> NodeSpec:
     """Raises what `define_schema` raises."""
-    schema = kind.GET_SCHEMA()
+    schema = contained(kind.GET_SCHEMA)
     outputs = tuple(_output(one) for one in schema.outputs)
     check, fingerprint = _own(kind, "validate_inputs"), _own(kind, "fingerprint_inputs")
     return NodeSpec(
         id=schema.node_id,
         display_name=display_name or schema.display_name or schema.node_id,
         category=schema.category,
-        inputs=lambda _library: _slots(kind.GET_SCHEMA()),
+        inputs=lambda _library: _slots(contained(kind.GET_SCHEMA)),
         outputs=outputs,
         call=_calling(kind, schema, len(outputs)),
         description=schema.description,

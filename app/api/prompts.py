@@ -107,7 +107,7 @@ async def _rewritten(body: PromptBody, handlers: Sequence[OnPrompt]) -> PromptBo
         except ValidationError:
             log.error("a pack's prompt handler %r returned no prompt, and is passed over", handler)
         # foreign code, whose failure must not refuse everybody's prompts
-        except Exception:
+        except (Exception, SystemExit, KeyboardInterrupt):
             log.exception("a pack's prompt handler %r failed", handler)
     return body
 

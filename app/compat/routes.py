@@ -46,7 +46,10 @@ class PackRoutes(web.RouteTableDef):
         # as aiohttp's own path middleware hands a request on
         own = request.clone()
         own._match_info = match
-        return await match.handler(own)
+        try:
+            return await match.handler(own)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise RuntimeError(f"a pack's route raised {type(error).__name__}") from error
 
     def _register_last(self) -> None:
         definition = self[len(self) - 1]

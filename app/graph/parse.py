@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 from app.graph.complaints import Complaint, PromptRejected, invalid_prompt, missing_node_type
 from app.graph.dynamic import live_slots
 from nodes.spec import Library, NodeSpec, Slot
+
+log = logging.getLogger(__name__)
 
 
 class Specs(Protocol):
@@ -100,7 +103,12 @@ def parse_node(
         return missing_node_type(id, class_type, str(title or class_type))
     given = fields.get("inputs")
     if class_type not in declared:
-        declared[class_type] = spec.inputs(library)
+        try:
+            declared[class_type] = spec.inputs(library)
+        # a pack's own declaration, which must cost its prompt alone
+        except Exception as error:
+            log.exception("the inputs of %s cannot be listed", class_type)
+            return invalid_prompt(f"the inputs of {class_type} cannot be listed: {error!r}")
     return _node(id, spec, declared[class_type], given if isinstance(given, dict) else {})
 
 

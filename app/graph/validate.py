@@ -124,7 +124,8 @@ def _judge(graph: Graph, node: Node, is_output: bool, walk: _Walk, library: Libr
     cycle = walk.cycles.get(node.id)
     try:
         verdict = _judge_inputs(graph, node, library)
-    except Exception as error:  # a link into nowhere, or a pack's own check: both end this node's judgement
+    # a link into nowhere, or a pack's own check, which may raise anything: both end this node's judgement
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         if is_output:
             verdict = _Verdict(node.constants, (say.exception_on_output(error),))
         else:

@@ -27,6 +27,10 @@ async def echo(request):
 async def fails(request):
     raise RuntimeError("the pack's own fault")
 
+@routes.get("/mine-exits")
+async def exits(request):
+    raise SystemExit(1)
+
 @routes.get("/prompt")
 async def taken(request):
     return web.json_response({"stolen": True})
@@ -53,6 +57,7 @@ async def test_what_no_pack_answers_is_refused_as_before(serve: Serve) -> None:
     assert (await client.get("/nobody/home")).status == 404
     assert (await client.delete("/mine/a")).status in (404, 405)
     assert (await client.get("/mine-fails")).status == 500
+    assert (await client.get("/mine-exits")).status == 500
     assert (await client.get("/mine/a")).status == 200
 
 
@@ -90,7 +95,11 @@ def fails(body):
     raise ValueError("no")
 
 PromptServer.instance.add_on_prompt_handler(louder)
+def exits(body):
+    raise SystemExit(1)
+
 PromptServer.instance.add_on_prompt_handler(fails)
+PromptServer.instance.add_on_prompt_handler(exits)
 PromptServer.instance.add_on_prompt_handler(lambda body: None)
 NODE_CLASS_MAPPINGS = {"Tells": Tells}
 """
@@ -172,6 +181,45 @@ class Extension(ComfyExtension):
 def comfy_entrypoint():
     return Extension()
 """
+
+
+WORSE = """
+class Once:
+    calls = 0
+    @classmethod
+    def INPUT_TYPES(cls):
+        cls.calls += 1
+        if cls.calls > 2:
+            raise SystemExit(5)
+        return {"required": {}}
+    RETURN_TYPES = ()
+    FUNCTION = "run"
+    OUTPUT_NODE = True
+    def run(self):
+        return {}
+
+class Checks(Once):
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"x": ("INT", {})}}
+    @classmethod
+    async def VALIDATE_INPUTS(cls, x):
+        raise SystemExit(6)
+
+NODE_CLASS_MAPPINGS = {"Once": Once, "Checks": Checks}
+"""
+
+
+async def test_declarations_and_checks_that_exit_refuse_their_prompt_and_nothing_else(serve: Serve) -> None:
+    client = await serve({"worse.py": WORSE})
+    assert "Once" not in await (await client.get("/object_info")).json()
+    status, answer = await post(client, graph(("Once", {})))
+    assert status == 400
+    assert "SystemExit" in answer["error"]["details"] + answer["error"]["message"]
+    status, answer = await post(client, graph(("Checks", {"x": 1})))
+    assert status == 400
+    assert answer["node_errors"]["1"]["errors"][0]["extra_info"]["exception_type"] == "SystemExit"
+    assert (await client.get("/prompt")).status == 200
 
 
 async def test_a_prompt_for_a_class_that_is_gone_runs_by_its_replacement(serve: Serve) -> None:
