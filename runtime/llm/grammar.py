@@ -33,8 +33,9 @@ _JSON_OPTIONS = {"whitespace_flexible": False, "item_separator": ", ", "key_sepa
 class Constraint:
     """How far one answer has come in its grammar."""
 
-    def __init__(self, matcher: LLMatcher) -> None:
+    def __init__(self, matcher: LLMatcher, vocabulary_size: int) -> None:
         self.matcher = matcher
+        self.vocabulary_size = vocabulary_size
 
     @property
     def is_complete(self) -> bool:
@@ -66,7 +67,7 @@ class Grammars:
             self._compiled.move_to_end(grammar)
             if len(self._compiled) > _NUM_KEPT:
                 self._compiled.popitem(last=False)
-            return Constraint(known.deep_copy())
+            return Constraint(known.deep_copy(), self._vocabulary.size)
 
     def _compile(self, grammar: Grammar) -> LLMatcher:
         try:
@@ -79,10 +80,10 @@ class Grammars:
         return matcher
 
 
-def fill(constraints: Sequence[Constraint], vocabulary_size: int) -> torch.Tensor:
-    """One bit a token, set where the grammar allows it next."""
+def fill(constraints: Sequence[Constraint]) -> torch.Tensor:
+    """One bit a token of the vocabulary that all share, set where the grammar allows it next."""
     # -> [N, V / 32] int32
-    words = -(-vocabulary_size // 32)
+    words = -(-constraints[0].vocabulary_size // 32)
     bits = torch.zeros(len(constraints), words, dtype=torch.int32)
     rows = [(each.matcher, row) for row, each in enumerate(constraints)]
     _executor().unsafe_compute_mask_ptr(rows, bits.data_ptr(), words * 4, len(constraints))

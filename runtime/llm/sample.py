@@ -140,7 +140,7 @@ def _constrain(logits: torch.Tensor, choices: Sequence[Choice]) -> None:
     if not bound:
         return
     rows = list(bound)
-    allowed = grammar.fill(list(bound.values()), logits.shape[1]).to(logits.device)
+    allowed = grammar.fill(list(bound.values())).to(logits.device)
     if len(rows) == len(logits):
         kernel.forbid(logits, allowed)
     else:

@@ -29,12 +29,17 @@ class Vocabulary:
                 self._made = self._make()
             return self._made
 
+    @property
+    def size(self) -> int:
+        return self._codec.vocabulary_size
+
     def make_ready(self) -> None:
         """Called where a second's wait delays nobody, before `bytes_of` is."""
         assert self.tokenizer is not None
 
     def bytes_of(self, token: int) -> bytes:
-        if token >= self._codec.vocabulary_size:
+        if token >= self.size:
+            # outputs of a model beyond its tokenizer's vocabulary stand for nothing
             return b""
         return bytes(self.tokenizer.decode_bytes([token]))
 
@@ -42,7 +47,7 @@ class Vocabulary:
         try:
             return LLTokenizer(
                 self._codec.serialised(),
-                n_vocab=self._codec.vocabulary_size,
+                n_vocab=self.size,
                 eos_token=self._end_ids or None,
             )
         except (ValueError, RuntimeError) as error:

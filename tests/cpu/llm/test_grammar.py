@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from runtime.llm import tool_calls
 from runtime.llm.api import ChatRequest, CompleteRequest, Completion, Grammar, Message, SamplingParams, Tool
 from runtime.llm.engine import Engine
 from runtime.platform.errors import Unsupported
+from tests.cpu.llm.conftest import save_random, tiny_llama
 
 Start = Callable[..., Engine]
 
@@ -67,6 +69,22 @@ def test_each_row_of_a_batch_keeps_to_its_own_grammar_and_answers_as_if_alone(st
     handles = [engine.submit(request) for request in requests]
     together = [handle.wait(60).token_ids for handle in handles]
     assert together == [start(num_pages=64).submit(request).wait(60).token_ids for request in requests]
+
+
+@pytest.mark.parametrize("outputs", [259, 333])
+def test_outputs_beyond_the_vocabulary_fit_no_grammar(outputs: int, tmp_path: Path) -> None:
+    config = tiny_llama()
+    config.vocab_size = outputs
+    folder = save_random(config, tmp_path / "padded")
+    engine = Engine(lambda: {"tiny": folder}, threads=1, num_pages=64)
+    handles = [
+        engine.submit(ask(str(seed), FITTING["a choice"][0] if seed % 2 else None, logprobs=20))
+        for seed in range(8)
+    ]
+    answers = [handle.wait(60) for handle in handles]
+    engine.close()
+    assert all(answer.text[0] in "yn" and max(answer.token_ids) < 258 for answer in answers[1::2])
+    assert all(len(each.top) == 20 for answer in answers for each in answer.logprobs)
 
 
 def test_a_grammar_survives_a_preemption(start: Start) -> None:
