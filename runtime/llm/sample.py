@@ -119,19 +119,19 @@ def choose(logits: torch.Tensor, choices: Sequence[Choice], histories: Sequence[
 def _adjust(logits: torch.Tensor, choice: Choice, history: Sequence[int]) -> None:
     """In place, one row: penalties, biases, and no end before its time."""
     # logits: [V]
-    params, generated = choice.params, history[choice.prompt_length :]
+    params, num_generated = choice.params, len(history) - choice.prompt_length
     if params.repetition_penalty != 1:
         seen = torch.tensor(sorted(set(history)), device=logits.device)
         kernel.penalise_repetition(logits, seen, params.repetition_penalty)
-    if generated and (params.presence_penalty or params.frequency_penalty):
-        ids = torch.tensor(generated, device=logits.device)
+    if num_generated and (params.presence_penalty or params.frequency_penalty):
+        ids = torch.tensor(history[choice.prompt_length :], device=logits.device)
         seen, counts = ids.unique(return_counts=True)
         kernel.penalise_counts(logits, seen, counts, params.presence_penalty, params.frequency_penalty)
     if params.logit_bias:
         tokens, biases = zip(*params.logit_bias)
         added = torch.tensor(biases, dtype=logits.dtype, device=logits.device)
         logits.index_add_(0, torch.tensor(tokens, device=logits.device), added)
-    if len(generated) < params.min_tokens and choice.end_ids:
+    if num_generated < params.min_tokens and choice.end_ids:
         logits[list(choice.end_ids)] = -torch.inf
 
 

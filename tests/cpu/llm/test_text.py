@@ -1,6 +1,6 @@
 import pytest
 
-from runtime.llm.api import ChatRequest, CompleteRequest, Message
+from runtime.llm.api import ChatRequest, CompleteRequest, Message, Tool, ToolCall
 from runtime.llm.text import Codec, TextStream
 from runtime.platform.errors import Unsupported
 from tests.cpu.llm.conftest import byte_tokenizer
@@ -63,3 +63,42 @@ def test_a_template_that_refuses_messages_is_heard() -> None:
     tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
     with pytest.raises(Unsupported, match="roles must alternate"):
         Codec(tokenizer, "strict").prompt_ids(ChatRequest("a", "strict", (Message("user", "hi"),)))
+
+
+TOOLS = (Tool("add", "Sum", '{"type": "object"}'),)
+CALLED = Message("assistant", "", (ToolCall("c1", "add", '{"a": 1}'),))
+KNOWING_TEMPLATE = (
+    "{% for tool in tools or [] %}[{{ tool.function.name }}: {{ tool.function.description }}]{% endfor %}"
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}"
+    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function.arguments.a }}</tool_call>{% endfor %}"
+    "{% endfor %}"
+)
+
+
+def chat(template: str, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> str:
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = template
+    codec = Codec(tokenizer, "tiny")
+    text: str = tokenizer.decode(codec.prompt_ids(ChatRequest("", "", messages, tools=tools)))
+    return text
+
+
+def test_a_template_that_knows_tools_is_given_them_and_earlier_calls_as_data() -> None:
+    said = chat(KNOWING_TEMPLATE, (Message("user", "1+1"), CALLED, Message("tool", "2", (), "c1")), TOOLS)
+    assert said == "[add: Sum]<user>1+1<assistant><tool_call>1</tool_call><tool>2"
+
+
+def test_a_template_that_knows_none_is_given_them_in_the_system_message() -> None:
+    plain = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    said = chat(plain, (Message("system", "Be brief."), Message("user", "1+1"), CALLED), TOOLS)
+    assert said.startswith("<system>Be brief.\n\n")
+    assert '"name": "add"' in said
+    assert said.endswith('<assistant><tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>')
+    alone = chat(plain, (Message("user", "1+1"),), TOOLS)
+    assert alone.startswith("<system>")
+    assert chat(plain, (Message("user", "1+1"),), ()) == "<user>1+1"
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(Unsupported, match="half of a surrogate pair"):
+        chat(KNOWING_TEMPLATE, (Message("user", "x\ud800"),), ())
