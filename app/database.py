@@ -38,6 +38,9 @@ MIGRATIONS = (
         DELETE FROM queue WHERE prompt_id = NEW.prompt_id;
     END;
     """,
+    """
+    CREATE INDEX history_by_create_time ON history (coalesce(json_extract(summary, '$.create_time'), 0));
+    """,
 )
 
 

@@ -11,6 +11,14 @@ from typing import Any
 from app.database import Database
 from app.json_text import encode
 
+_SORT_KEYS = {
+    "created_at": "coalesce(json_extract(summary, '$.create_time'), 0)",
+    "execution_duration": (
+        "coalesce(json_extract(summary, '$.execution_end_time'), 0)"
+        " - coalesce(json_extract(summary, '$.execution_start_time'), 0)"
+    ),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
@@ -63,14 +71,32 @@ class History:
 
         return await self._database.read(read)
 
-    async def summaries(self, statuses: Iterable[str]) -> list[dict[str, Any]]:
-        """In completion order. Items hold whole workflows, so a list of jobs does not read them."""
-        wanted = tuple(statuses)
-        marks = ",".join("?" * len(wanted))
-        query = f"SELECT summary FROM history WHERE status IN ({marks}) ORDER BY sequence"
+    async def summaries(
+        self,
+        statuses: Iterable[str],
+        *,
+        by: str = "created_at",
+        descending: bool = False,
+        workflow_id: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """How many there are, and the first `limit` of them. Equals stay in completion order.
 
-        def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-            return [json.loads(summary) for (summary,) in connection.execute(query, wanted)]
+        Items hold whole workflows, so a list of jobs does not read them.
+        """
+        wanted: list[Any] = list(statuses)
+        # the plus keeps SQLite from choosing by status, of which there are few, instead of by the order
+        where = f"+status IN ({','.join('?' * len(wanted))})"
+        if workflow_id is not None:
+            where += " AND json_extract(summary, '$.workflow_id') = ?"
+            wanted.append(workflow_id)
+        order = f"{_SORT_KEYS[by]} {'DESC' if descending else 'ASC'}, sequence"
+        page = f"SELECT summary FROM history WHERE {where} ORDER BY {order} LIMIT ?"
+
+        def read(connection: sqlite3.Connection) -> tuple[int, list[dict[str, Any]]]:
+            (total,) = connection.execute(f"SELECT count(*) FROM history WHERE {where}", wanted).fetchone()
+            found = connection.execute(page, [*wanted, -1 if limit is None else min(limit, total)])
+            return total, [json.loads(summary) for (summary,) in found]
 
         return await self._database.read(read)
 

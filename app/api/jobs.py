@@ -27,17 +27,25 @@ async def list_jobs(request: web.Request) -> web.Response:
         limit, offset = _limit(request), _offset(request)
     except Fault as fault:
         return web.json_response({"error": str(fault)}, status=400)
+    workflow_id = request.query.get("workflow_id")
     jobs = [job for job in _live_jobs(request) if job["status"] in statuses]
-    jobs += await request.app[HISTORY].summaries(status for status in ENDED if status in statuses)
-    if "workflow_id" in request.query:
-        jobs = [job for job in jobs if job.get("workflow_id") == request.query["workflow_id"]]
-    jobs = job_summary.ordered(jobs, by, descending)
+    if workflow_id is not None:
+        jobs = [job for job in jobs if job.get("workflow_id") == workflow_id]
+    num_ended, ended = await request.app[HISTORY].summaries(
+        (status for status in ENDED if status in statuses),
+        by=by,
+        descending=descending,
+        workflow_id=workflow_id,
+        limit=None if limit is None else offset + limit,
+    )
+    total = len(jobs) + num_ended
+    jobs = job_summary.ordered(jobs + ended, by, descending)
     page = jobs[offset:] if limit is None else jobs[offset : offset + limit]
     pagination = {
         "offset": offset,
         "limit": limit,
-        "total": len(jobs),
-        "has_more": offset + len(page) < len(jobs),
+        "total": total,
+        "has_more": offset + len(page) < total,
     }
     return web.json_response({"jobs": page, "pagination": pagination})
 

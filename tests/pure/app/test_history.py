@@ -1,10 +1,12 @@
 import json
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app import job_summary
 from app.database import Database
 from app.history import History, HistoryRow
 
@@ -58,8 +60,30 @@ async def test_deleting_and_clearing(history: History) -> None:
 async def test_summaries_are_chosen_by_status(history: History) -> None:
     for name, status in (("a", "failed"), ("b", "completed"), ("c", "failed")):
         await history.add(row(name, status))
-    assert await history.summaries(["failed"]) == [{"id": "a"}, {"id": "c"}]
-    assert await history.summaries([]) == []
+    assert await history.summaries(["failed"]) == (2, [{"id": "a"}, {"id": "c"}])
+    assert await history.summaries([]) == (0, [])
+
+
+async def test_pages_of_summaries_are_those_of_the_whole_sorted_list(history: History) -> None:
+    chance = random.Random(3)
+    jobs: list[dict[str, Any]] = []
+    for number in range(60):
+        job: dict[str, Any] = {"id": str(number), "create_time": chance.randint(1, 9)}
+        if number % 3:
+            job |= {"execution_start_time": 5, "execution_end_time": 5 + chance.randint(0, 4)}
+        if number % 4:
+            job["workflow_id"] = chance.choice("ab")
+        jobs.append(job)
+        await history.add(HistoryRow(job["id"], "completed", job, {}))
+    for by in ("created_at", "execution_duration"):
+        for descending in (False, True):
+            for workflow_id in (None, "a", "nobody"):
+                chosen = [job for job in jobs if workflow_id in (None, job.get("workflow_id"))]
+                expected = job_summary.ordered(chosen, by, descending)[:7]
+                found = await history.summaries(
+                    ["completed"], by=by, descending=descending, workflow_id=workflow_id, limit=7
+                )
+                assert found == (len(chosen), expected)
 
 
 async def test_only_the_newest_are_kept(history: History) -> None:
