@@ -16,7 +16,7 @@ from diffusers import AutoencoderDC, SD3Transformer2DModel
 from torch import Tensor
 
 from bench.train_glyph.autoencoder import encode_both_ways, train_autoencoder
-from bench.train_glyph.captions import captions_of, keyword_counts
+from bench.train_glyph.captions import Caption, captions_of, keyword_counts
 from bench.train_glyph.colours import main_colour
 from bench.train_glyph.examples import Examples
 from bench.train_glyph.folder import (
@@ -29,7 +29,8 @@ from bench.train_glyph.folder import (
 )
 from bench.train_glyph.glyphs import Glyph, read_emojibase, write_glyphs
 from bench.train_glyph.render import GlyphFont
-from bench.train_glyph.text import Statistics, TextConfig, TextReader, measure, standardise
+from bench.train_glyph.sink import Sink
+from bench.train_glyph.text import TextConfig, TextReader, measure, standardise
 from bench.train_glyph.transformer import TransformerTraining, new_transformer
 
 PICTURE = 64  # pixels a side
@@ -61,12 +62,18 @@ def main() -> None:
     latents = encode_both_ways(autoencoder, F.interpolate(pictures, size=PICTURE, mode="area"))
     scale = read_latent_scale(arguments.start_from) if arguments.start_from else LatentScale.of(latents[0])
     latents = (latents - scale.mean) / scale.std
-    examples, statistics = make_examples(arguments, glyphs, pictures, latents)
-    training = TransformerTraining(start_transformer(arguments), examples, arguments.work / "transformer.pt")
+    captions = make_captions(glyphs, pictures)
+    states = TextReader(TEXT).read([caption.text for of_glyph in captions for caption in of_glyph])
+    statistics = read_text_encoder(arguments.start_from)[1] if arguments.start_from else measure(states)
+    features = standardise(states, statistics)
+    sink = Sink.of(features)
+    examples = Examples(latents, captions, sink.taken_from(features))
+    transformer = sink.taken_out_of(start_transformer(arguments))
+    training = TransformerTraining(transformer, examples, arguments.work / "transformer.pt")
     training.run(arguments.transformer_steps)
 
     arguments.output.mkdir(parents=True, exist_ok=True)
-    write_networks(arguments.output, training.averaged, autoencoder)
+    write_networks(arguments.output, sink.taken_out_of(training.averaged), autoencoder)
     write_statistics(arguments.output, TEXT, statistics, scale)
     write_glyph_latents(arguments.output, latents[0])
     write_glyphs(glyphs, arguments.output / "glyphs.json")
@@ -102,17 +109,12 @@ def make_autoencoder(arguments: Arguments, pictures: Tensor) -> AutoencoderDC:
     return train_autoencoder(pictures, arguments.autoencoder_steps, arguments.work / "autoencoder.pt")
 
 
-def make_examples(
-    arguments: Arguments, glyphs: list[Glyph], pictures: Tensor, latents: Tensor
-) -> tuple[Examples, Statistics]:
+def make_captions(glyphs: list[Glyph], pictures: Tensor) -> list[list[Caption]]:
     counts, rng = keyword_counts(glyphs), random.Random(0)
-    captions = [
+    return [
         captions_of(glyph, counts, main_colour(picture), rng)
         for glyph, picture in zip(glyphs, pictures, strict=True)
     ]
-    states = TextReader(TEXT).read([caption.text for of_glyph in captions for caption in of_glyph])
-    statistics = read_text_encoder(arguments.start_from)[1] if arguments.start_from else measure(states)
-    return Examples(latents, captions, standardise(states, statistics)), statistics
 
 
 def start_transformer(arguments: Arguments) -> SD3Transformer2DModel:

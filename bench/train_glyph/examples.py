@@ -26,7 +26,7 @@ class Examples:
     def __init__(self, latents: Tensor, captions: Sequence[Sequence[Caption]], features: Features) -> None:
         assert latents.shape[1] == len(captions), (latents.shape, len(captions))
         self._latents = latents
-        self.features = features
+        self._features = features
         most = max(map(len, captions))
         self._weights = torch.zeros(len(captions), most)
         self._rows = torch.zeros(len(captions), most, dtype=torch.long)
@@ -47,6 +47,6 @@ class Examples:
         choice = torch.multinomial(self._weights[glyphs], 1, generator=generator)[:, 0]
         rows = self._rows[glyphs, choice]
         worded = torch.rand(size, generator=generator) >= EMPTY
-        tokens = self.features.tokens[rows].float() * worded[:, None, None]
-        pooled = self.features.pooled[rows].float() * worded[:, None]
+        tokens = self._features.tokens[rows].float() * worded[:, None, None]
+        pooled = self._features.pooled[rows].float() * worded[:, None]
         return Batch(self._latents[mirrored, glyphs], Features(tokens, pooled))

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.train_glyph.examples import Examples
-from bench.train_glyph.sink import ignore_sink
 from bench.train_glyph.text import Features
 
 RATE = 1e-3
@@ -45,7 +44,6 @@ class TransformerTraining:
 
     def __init__(self, model: SD3Transformer2DModel, examples: Examples, checkpoint: Path) -> None:
         self._model, self._examples, self._checkpoint = model.train(), examples, checkpoint
-        ignore_sink(model, examples.features)
         self.averaged = copy.deepcopy(model).eval()
         self._compiled = torch.compile(model)
         self._optimisers = _optimisers(model)
