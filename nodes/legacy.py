@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.foreign import contained
-from nodes.spec import Blocker, InputGroup, Library, NodeResult, NodeSpec, Output, Slot
+from nodes.spec import Blocker, InputGroup, Library, NodeResult, NodeSpec, Output, Slot, plain_type
 
 MAX_INSTANCES = 1024
 _UNDECLARED = "an input name that no pack declares"
@@ -76,7 +76,7 @@ def _accepts_any(kind: type) -> bool:
 
 
 def _outputs(kind: type) -> tuple[Output, ...]:
-    types = tuple(kind.RETURN_TYPES)  # type: ignore[attr-defined]
+    types = tuple(plain_type(declared) for declared in kind.RETURN_TYPES)  # type: ignore[attr-defined]
     names = tuple(getattr(kind, "RETURN_NAMES", ()) or ())
     lists = tuple(getattr(kind, "OUTPUT_IS_LIST", ()) or ())
     tooltips = tuple(getattr(kind, "OUTPUT_TOOLTIPS", ()) or ())

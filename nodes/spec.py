@@ -26,6 +26,12 @@ AUTOMATIC = frozenset(
 )
 
 
+def plain_type(declared: Any) -> Any:
+    """Packs make a wildcard of a str that differs from nothing; here it is "*", which is hashable."""
+    is_odd = isinstance(declared, str) and type(declared) is not str
+    return "*" if is_odd and not (declared != "the name of no type") else declared  # noqa: SIM202
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One input. `type` is a socket name such as "INT" or "IMAGE", "COMBO" with `choices`, or "*".
@@ -47,7 +53,7 @@ class Slot:
     def of(cls, name: str, entry: Any, group: InputGroup, within: str | None = None) -> Slot:
         """From an entry of INPUT_TYPES: `(type, options)`, `(type,)` or a type; a list as type is a combo."""
         parts = entry if isinstance(entry, tuple | list) else (entry,)
-        declared, options = parts[0], dict(parts[1]) if len(parts) > 1 else {}
+        declared, options = plain_type(parts[0]), dict(parts[1]) if len(parts) > 1 else {}
         if isinstance(declared, list | tuple):
             return cls(name, "COMBO", group, options, list(declared), within=within)
         choices = options.get("options") if declared == "COMBO" else None

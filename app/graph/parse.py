@@ -102,14 +102,14 @@ def parse_node(
     if spec is None:
         return missing_node_type(id, class_type, str(title or class_type))
     given = fields.get("inputs")
-    if class_type not in declared:
-        try:
+    try:
+        if class_type not in declared:
             declared[class_type] = spec.inputs(library)
-        # a pack's own declaration, which must cost its prompt alone
-        except Exception as error:
-            log.exception("the inputs of %s cannot be listed", class_type)
-            return invalid_prompt(f"the inputs of {class_type} cannot be listed: {error!r}")
-    return _node(id, spec, declared[class_type], given if isinstance(given, dict) else {})
+        return _node(id, spec, declared[class_type], given if isinstance(given, dict) else {})
+    # a pack's own declaration, which must cost its prompt alone
+    except Exception as error:
+        log.exception("the inputs of %s cannot be listed", class_type)
+        return invalid_prompt(f"the inputs of {class_type} cannot be listed: {error!r}")
 
 
 def _node(id: str, spec: NodeSpec, slots: tuple[Slot, ...], given: Mapping[str, Any]) -> Node:

@@ -153,3 +153,22 @@ async def test_what_a_pack_writes_into_its_lists_and_dicts_is_seen_by_nobody_els
     }
     outcome = await run_job(here.job(prompt), here.services)
     assert (outcome.outputs["4"]["value"], outcome.outputs["5"]["value"]) == ([2], [3])
+
+
+async def test_wildcards_that_equal_everything_take_links_and_literals_of_any_kind(load: Load) -> None:
+    before = (
+        "class Equal(str):\n"
+        "    def __eq__(self, other): return True\n"
+        "    def __ne__(self, other): return False\n"
+        "class Never(str):\n"
+        "    def __ne__(self, other): return False\n"
+    )
+    body = (
+        "@classmethod\ndef INPUT_TYPES(cls):\n"
+        "    return {'required': {'a': (Equal('*'),), 'b': (Never('ANY'), {'default': 1})}}\n"
+        "RETURN_TYPES = (Equal('*'),)\n"
+        "def run(self, a, b):\n    return (f'{a!r} {b!r}',)"
+    )
+    here = load({"any.py": pack("Any", body, before)})
+    assert await shown(here, box("Any", a="zz", b=True)) == ["'zz' True"]
+    assert await shown(here, box("Number", value=3), box("Any", a=["1", 0], b={"x": 1})) == ["3 {'x': 1}"]
