@@ -34,8 +34,9 @@ CELL, PICTURE = (144, 152), 128  # pixels
 NAMES = """red heart|cat face|evergreen tree|pizza|rocket|snowman|fire engine|grinning face|umbrella|guitar
 banana|hamburger|strawberry|penguin|frog|sunflower|soccer ball|house|sailboat|star|jack-o-lantern|robot
 tropical fish|crown"""
-PARAPHRASES = """a cute dog|burger|a green frog|pine tree|blue heart|an angry face|a yellow fruit|spaceship
-a small bird|a slice of cake|a red apple|a cup of hot coffee|somebody laughing|a musical instrument
+PARAPHRASES = """a cute dog|a beef burger|a happy green frog|pine tree|dark blue heart|very angry face
+a yellow fruit|spaceship
+a small bird|a slice of cake|shiny red apple|a cup of hot coffee|somebody laughing|a musical instrument
 a boat with sails|a sea animal|a big old house|a thing to read|a pink pig|flowers for mum|little bug
 a ball for sports|scary ghost|a car in the street"""
 
