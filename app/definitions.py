@@ -60,7 +60,8 @@ def _entries(
     registry: Registry, files: Files, ids: Iterable[str]
 ) -> tuple[dict[str, Mapping[str, Any]], bytes]:
     """Each class becomes text by itself: a broken one hides no other, and no long text holds the loop."""
-    entries, texts = {}, []
+    entries: dict[str, Mapping[str, Any]] = {}
+    texts: list[str] = []
     for node_id in ids:
         try:
             entry = registry.object_info(node_id, files)

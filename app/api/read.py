@@ -56,7 +56,7 @@ def validated(model: type[M], value: dict[str, Any], fault_type: str = "bad_requ
         raise BadRequest("The body has wrong values", type=fault_type, details="\n".join(faults)) from None
 
 
-async def form(request: web.Request) -> MultiDictProxy[str | bytearray | web.FileField]:
+async def form(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
     try:
         return await request.post()
     except (HttpProcessingError, ValueError, AssertionError) as error:

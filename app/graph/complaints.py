@@ -151,7 +151,7 @@ def custom_validation_failed(name: str, verdict: object) -> Complaint:
     )
 
 
-def exception_on_output(error: Exception) -> Complaint:
+def exception_on_output(error: BaseException) -> Complaint:
     return Complaint(
         "exception_during_validation",
         "Exception when validating node",
@@ -160,7 +160,7 @@ def exception_on_output(error: Exception) -> Complaint:
     )
 
 
-def exception_upstream(error: Exception, slot: Slot, link: Sequence[Any]) -> Complaint:
+def exception_upstream(error: BaseException, slot: Slot, link: Sequence[Any]) -> Complaint:
     """`slot` and `link` belong to the consumer that led to the node at fault."""
     return Complaint(
         "exception_during_inner_validation",
@@ -196,7 +196,7 @@ def _about(slot: Slot, **facts: Any) -> dict[str, Any]:
     return {"input_name": slot.name, "input_config": slot.config()} | facts
 
 
-def _trace(error: Exception) -> list[str]:
+def _trace(error: BaseException) -> list[str]:
     """Our own faults carry a note that says more than a stack would."""
     notes: list[str] = getattr(error, "__notes__", [])
     return notes or traceback.format_tb(error.__traceback__)
