@@ -108,7 +108,7 @@ def return_type_mismatch(slot: Slot, received_type: Any, link: Sequence[Any]) ->
     )
 
 
-def invalid_input_type(slot: Slot, received: Any, error: Exception) -> Complaint:
+def invalid_input_type(slot: Slot, received: Any, error: BaseException) -> Complaint:
     return Complaint(
         "invalid_input_type",
         f"Failed to convert an input value to a {slot.type} value",
