@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from string import Formatter
 from typing import Annotated, Any, Literal
 
-import regex  # type: ignore[import-untyped]
+import regex
 
 from nodes.context import NodeInputError
 from nodes.declare import node
