@@ -31,6 +31,7 @@ from runtime.diffusion.recognise import (
     inspect_vae,
 )
 from runtime.diffusion.vae import load_autoencoder
+from runtime.platform.building import building
 from runtime.platform.errors import RuntimeFault, Unsupported
 from runtime.platform.registry import Registry
 
@@ -125,7 +126,8 @@ class Loader:
         found = [part for part in parts() if part is not None]
         self._make_room(sum(part.size_bytes(self._context.dtype.itemsize) for part in found))
         try:
-            loaded = load()
+            with building:
+                loaded = load()
         except (RuntimeFault, torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:  # the libraries raise what they like about a damaged file

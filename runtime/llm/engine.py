@@ -20,6 +20,7 @@ import torch
 from runtime.llm import gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
 from runtime.llm.lane import Deliver, Lane, Prepared
+from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
 from runtime.platform.handle import CancelledEvent, Failed, Handle
 
@@ -238,7 +239,7 @@ class Engine:
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise MissingFile(f"there is no language model called {name}; there are: {there}")
-        with gguf_header.read_once():
+        with building, gguf_header.read_once():
             codec = text.load(known[name])
             loaded = model.load(known[name], self._device, self._dtype)
         lane = Lane(

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
 
 from runtime.llm.engine import Engine
+from runtime.platform.building import building
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</s>{% endfor %}"
@@ -65,7 +66,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def greedy(tiny: Path) -> Callable[[Sequence[int], int], list[int]]:
     """What transformers' own `generate` answers."""
-    network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
+    with building:
+        network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
 
     def answer(prompt: Sequence[int], count: int) -> list[int]:
         ids = torch.tensor([list(prompt)])

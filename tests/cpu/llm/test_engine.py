@@ -20,6 +20,7 @@ from runtime.llm.api import (
 from runtime.llm.engine import Engine
 from runtime.llm.scheduler import Row
 from runtime.llm.text import TextStream
+from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 from runtime.platform.handle import Cancelled, CancelledEvent, Done, Started
 
@@ -99,7 +100,8 @@ def test_hidden_states_equal_the_models_own_whoever_shares_the_batch(start: Star
         engine.submit(EmbedRequest(str(number), "tiny", prompt, layer))
         for number, (prompt, layer) in enumerate(asked)
     ]
-    network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
+    with building:
+        network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     for (prompt, layer), handle in zip(asked, handles):
         got = handle.wait(30)
         with torch.no_grad():

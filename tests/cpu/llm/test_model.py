@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from runtime.llm import model, weight_count
 from runtime.llm.api import CompleteRequest, SamplingParams
 from runtime.llm.engine import Engine
+from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, Unsupported
 from tests.cpu.llm.conftest import save_random
 
@@ -59,9 +60,10 @@ def test_a_family_answers_as_its_own_generate_does(
 ) -> None:
     folder = save_random(AutoConfig.for_model(family, **SERVED[family]), tmp_path / family)
     engine = start(models=lambda: {family: folder}, page_size=4, max_batch_tokens=24)
-    network = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager"
-    ).eval()
+    with building:
+        network = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager"
+        ).eval()
     choose = random.Random(3)
     prompts = [tuple(choose.randint(2, 257) for _ in range(length)) for length in (3, 31, 18, 7)]
     params = SamplingParams(max_tokens=10, temperature=0)

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 from runtime.llm.api import CompleteRequest, Completion, SamplingParams
 from runtime.llm.engine import Engine
 from runtime.llm.sample import choice, choose
+from runtime.platform.building import building
 from runtime.platform.errors import Unsupported
 
 Start = Callable[..., Engine]
@@ -97,7 +98,8 @@ def test_requests_with_all_kinds_of_parameters_answer_as_if_alone(start: Start) 
 def test_log_probabilities_are_the_models_own(start: Start, tiny: Path) -> None:
     answer = start().submit(ask(1, logprobs=5, temperature=1.7, seed=3, ignore_eos=True)).wait(60)
     prompt = start().submit(ask(2, max_tokens=1)).wait(60).prompt_tokens
-    network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
+    with building:
+        network = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     ids = [2 + letter for letter in _positions("the same words ")] + list(answer.token_ids)
     assert len(ids) == prompt + len(answer.token_ids)
     with torch.inference_mode():

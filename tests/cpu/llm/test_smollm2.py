@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, GgufConfig
 from runtime.llm import gguf_header
 from runtime.llm.api import ChatRequest, Message, SamplingParams
 from runtime.llm.engine import Engine
+from runtime.platform.building import building
 from runtime.platform.installed import packaged_language_models
 
 NAME = "smollm2-135m-instruct"
@@ -45,7 +46,7 @@ def test_eight_chats_at_once_answer_as_generate_does_for_each(engine: Engine) ->
     assert "force" in got[0].text or "concept" in got[0].text, "a real answer to a real question"
     path = packaged_language_models()[NAME]
     unpacked = GgufConfig(dequantize=True)
-    with gguf_header.read_once():
+    with building, gguf_header.read_once():
         network = AutoModelForCausalLM.from_pretrained(
             path.parent, gguf_file=path.name, dtype=torch.float32, quantization_config=unpacked
         )
