@@ -55,4 +55,5 @@ def test_eight_chats_at_once_answer_as_generate_does_for_each(engine: Engine) ->
         prompt = codec.prompt_ids(ChatRequest("", NAME, (Message("user", question),)))
         out = network.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=10, pad_token_id=2)
         assert list(answer.token_ids) == out[0, len(prompt) :].tolist(), question
-    assert all(answer.cached_tokens >= 16 for answer in got[1:]), "the template's common beginning is shared"
+    # whichever came first computed the template's beginning for all
+    assert sorted(answer.cached_tokens for answer in got)[1] >= 16, "the template's beginning is not shared"
