@@ -48,8 +48,8 @@ class Painter:
         self._engine = engine
         self._checkpoint = engine.inspect_checkpoint(folder)
 
-    def draw(self, texts: Sequence[str]) -> Tensor:
-        """Latents [N, C, h, w]; each text has a seed of its own."""
+    def draw(self, texts: Sequence[str], first_seed: int = SEED) -> Tensor:
+        """Latents [N, C, h, w]; each text has a seed of its own, counted from the first."""
         assert self._checkpoint.model is not None
         nothing = self._read("")
         handles = [
@@ -60,7 +60,7 @@ class Painter:
                     latent=torch.zeros(1, 8, 16, 16),
                     positive=self._read(text),
                     negative=nothing,
-                    seed=SEED + place,
+                    seed=first_seed + place,
                     steps=STEPS,
                     cfg=GUIDANCE,
                     previews=False,
