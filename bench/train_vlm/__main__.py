@@ -14,7 +14,7 @@ import torch
 
 from bench.train_glyph.colours import main_colour
 from bench.train_vlm.answers import Subject
-from bench.train_vlm.folder import write_vision
+from bench.train_vlm.folder import write_model
 from bench.train_vlm.imitation import learn_words
 from bench.train_vlm.network import Language, Vision, new_config
 from bench.train_vlm.pictures import make_pictures, read_glyphs
@@ -47,7 +47,7 @@ def main() -> None:
     words, answers = arguments.work / "words.pt", arguments.work / "answers.pt"
     learn_words(vision, language, subjects, pictures, words, arguments.word_steps)
     learn_answers(vision, language, subjects, pictures, answers, arguments.answer_steps)
-    write_vision(vision, config, arguments.output)
+    write_model(vision, config, arguments.output)
 
 
 def parse_arguments() -> Arguments:

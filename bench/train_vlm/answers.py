@@ -6,6 +6,7 @@ Knows words; knows no pictures and no language model.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,9 @@ TAGS = """List tags for this picture.|Give keywords for this image.|Which words 
 Tag this image.|Write some tags."""
 COLOUR = """What colour is it?|What color is it?|Which colour does it have?|What is the main color?
 Name the colour."""
+
+SMALL = frozenset(["a", "an", "the", "of", "in", "on", "with", "and", "for", "to", "no", "face"])
+COLOUR_WORDS = frozenset((*COLOURS, "grey", "light", "dark"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +73,18 @@ def draw_exchange(subject: Subject, rng: random.Random) -> tuple[str, str]:
         kinds.append((0.8, COLOUR, lambda: colour))
     _, questions, answer = rng.choices(kinds, [weight for weight, _, _ in kinds])[0]
     return rng.choice(questions.replace("\n", "|").split("|")), answer()
+
+
+def keywords_of(name: str) -> frozenset[str]:
+    """The words of a name that tell what it is: no small words, no "face", no colour beside others."""
+    words = {word.removesuffix("s") for word in _words(name)} - SMALL
+    return frozenset(words - COLOUR_WORDS or words)
+
+
+def has_keyword(answer: str, name: str) -> bool:
+    """Whether a keyword of the name is a word of the answer, in singular or plural."""
+    return not keywords_of(name).isdisjoint(word.removesuffix("s") for word in _words(answer))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-zà-ÿ]+", text.lower().replace("’s", "").replace("'s", ""))

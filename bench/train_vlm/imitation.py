@@ -44,7 +44,9 @@ def learn_words(
     checkpoint: Path,
     steps: int,
 ) -> None:
-    targets = word_embeddings(language, [subject.words for subject in subjects])
+    ids = word_ids(language, [subject.words for subject in subjects])
+    known, targets = ids.unique(return_inverse=True)
+    words = language.embed(known).float()
     recognise = nn.Linear(vision.vision_tower.config.hidden_size, len(subjects))
     learner = nn.ModuleDict({"vision": vision, "recognise": recognise})
     lesson = Lesson(learner, checkpoint, steps=steps, rate=RATE, warm_up=WARM_UP, weight_decay=WEIGHT_DECAY)
@@ -52,16 +54,25 @@ def learn_words(
         sample = draw_sample(pictures, BATCH, lesson.generator)
         with torch.autocast("cpu", torch.bfloat16):
             features = vision.features(sample.pictures)
-            said = vision.multi_modal_projector(features).float()
+            said = vision.multi_modal_projector(features).float().flatten(0, 1)
             guess = recognise(features.mean(1)).float()
-        distance = (said - targets[sample.glyphs]).square().mean() / targets.square().mean()
+        wanted = targets[sample.glyphs].flatten()
+        distance = (said - words[wanted]).square().mean() / words.square().mean()
+        wording = F.cross_entropy(nearness(said, words), wanted)
         naming = F.cross_entropy(guess, sample.glyphs, label_smoothing=0.05)
         right = (guess.argmax(1) == sample.glyphs).float().mean().item()
-        lesson.step(naming + 3 * distance, {"right": right, "distance": distance.item()})
+        figures = {"right": right, "wording": wording.item(), "distance": distance.item()}
+        lesson.step(naming + wording + 2 * distance, figures)
 
 
-def word_embeddings(language: Language, texts: Sequence[str]) -> Tensor:
-    """Of the first tokens, [N, NUM_IMAGE_TOKENS, D]; a short text is followed by new lines."""
+def nearness(said: Tensor, words: Tensor) -> Tensor:
+    """Minus the squared distances, [A, D] and [W, D] to [A, W], but for a constant in each row."""
+    return 2 * said @ words.T - words.square().sum(1)
+
+
+def word_ids(language: Language, texts: Sequence[str]) -> Tensor:
+    """The first tokens, [N, NUM_IMAGE_TOKENS]; a short text is followed by new lines."""
     new_line = language.tokens("\n")
-    ids = [(language.tokens(text) + new_line * NUM_IMAGE_TOKENS)[:NUM_IMAGE_TOKENS] for text in texts]
-    return language.embed(torch.tensor(ids)).float()
+    return torch.tensor(
+        [(language.tokens(text) + new_line * NUM_IMAGE_TOKENS)[:NUM_IMAGE_TOKENS] for text in texts]
+    )

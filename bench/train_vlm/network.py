@@ -17,6 +17,7 @@ from transformers import (
 from transformers.models.llava.modeling_llava import LlavaMultiModalProjector
 
 from bench.train_vlm.pictures import PICTURE
+from runtime.llm import gguf_header
 from runtime.platform.building import building
 from runtime.platform.installed import packaged_language_models
 
@@ -51,7 +52,7 @@ class Language:
     def __init__(self, dtype: torch.dtype) -> None:
         model_file = packaged_language_models()[LANGUAGE_MODEL]
         source = {"pretrained_model_name_or_path": str(model_file.parent), "gguf_file": model_file.name}
-        with building:
+        with building, gguf_header.read_once():
             self.tokenizer = AutoTokenizer.from_pretrained(**source)
             self.model: Any = AutoModelForCausalLM.from_pretrained(
                 **source, dtype=dtype, quantization_config=GgufConfig(dequantize=True)
