@@ -74,14 +74,55 @@ class Tool:
     parameters: str = "{}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Image:
+    """`pixels` is [height, width, 3], uint8, on the CPU."""
+
+    pixels: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Video:
+    """`frames` is [frames, height, width, 3], uint8, on the CPU; `times` are the frames' in seconds."""
+
+    frames: torch.Tensor
+    times: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audio:
+    """`samples` is [samples], float32 in -1..1, one channel, on the CPU; `rate` is samples a second."""
+
+    samples: torch.Tensor
+    rate: int
+
+
+Media = Image | Video | Audio
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An assistant's may hold `tool_calls`; a tool's answers the call `tool_call_id`."""
+    """An assistant's may hold `tool_calls`; a tool's answers the call `tool_call_id`.
+
+    `content` is a text, or texts and media in the order in which the model shall see them.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str
+    content: str | tuple[str | Media, ...]
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+
+    @property
+    def parts(self) -> tuple[str | Media, ...]:
+        return (self.content,) if isinstance(self.content, str) else self.content
+
+    @property
+    def text(self) -> str:
+        return "".join(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        return tuple(part for part in self.parts if not isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +143,29 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompleteRequest:
-    """A prompt as text or as token ids, continued as it stands."""
+    """A prompt as text or as token ids, continued as it stands.
+
+    With `media` the prompt is text and holds the model's own placeholder for each of them, in their order.
+    """
 
     id: str
     model: str
     prompt: str | tuple[int, ...]
     params: SamplingParams = field(default_factory=SamplingParams)
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """Hidden states of a prompt; `layer` indexes transformers' `hidden_states` (0 is the embedding, -1 the
-    last).
+    last). `media` are as in `CompleteRequest`.
     """
 
     id: str
     model: str
     prompt: str | tuple[int, ...]
     layer: int = -1
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +243,18 @@ class Tokenized:
 Request = ChatRequest | CompleteRequest | EmbedRequest | TokenizeRequest
 
 
+def media_of(request: Request) -> tuple[Media, ...]:
+    """What a request shows the model, in order."""
+    match request:
+        case ChatRequest(messages=messages):
+            return tuple(each for message in messages for each in message.media)
+        case CompleteRequest() | EmbedRequest():
+            return request.media
+        case TokenizeRequest(prompt=prompt) if not isinstance(prompt, str):
+            return tuple(each for message in prompt if isinstance(message, Message) for each in message.media)
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageStats:
     """Counters since load, and page use now, of one loaded model."""
@@ -212,6 +270,8 @@ class LanguageStats:
     pages_free: int
     pages_cached: int
     pages_used: int
+    media_encoded: int = 0
+    media_reused: int = 0
 
 
 class LanguageRuntime(Protocol):

@@ -52,12 +52,16 @@ class DecodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`count` tokens of one row, packed from `first` on, at positions from `start` on."""
+    """`count` tokens of one row, packed from `first` on, at positions from `start` on.
+
+    Positions of one of the `spans` see each other both ways.
+    """
 
     first: int
     count: int
     start: int
     pages: torch.Tensor  # [N]
+    spans: tuple[tuple[int, int], ...] = ()
     _index: dict[int, torch.Tensor] = field(default_factory=dict)
     _bias: dict[tuple[Window, bool], torch.Tensor | None] = field(default_factory=dict)
 
@@ -70,13 +74,16 @@ class Chunk:
 
     def _make_bias(self, window: Window, dtype: torch.dtype, explicit: bool) -> torch.Tensor | None:
         length = self.start + self.count
-        if self.start == 0 and not explicit and (window is None or window >= length):
+        is_causal = self.start == 0 and not self.spans and (window is None or window >= length)
+        if is_causal and not explicit:
             return None
         queries = torch.arange(self.start, length, device=self.pages.device)[:, None]
         keys = torch.arange(length, device=self.pages.device)[None]
         hidden = keys > queries
         if window is not None:
             hidden |= keys <= queries - window
+        for start, stop in self.spans:
+            hidden &= ~((queries >= start) & (queries < stop) & (keys >= start) & (keys < stop))
         return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
 
 
@@ -86,7 +93,7 @@ class Batch:
 
     rows: tuple[Row, ...]
     input_ids: torch.Tensor  # [1, T]
-    position_ids: torch.Tensor  # [1, T]
+    position_ids: torch.Tensor  # [1, T], or [axes, 1, T] for models whose positions have several
     logits_at: torch.Tensor
     decode_groups: tuple[DecodeGroup, ...]
     chunks: tuple[Chunk, ...]
@@ -103,22 +110,25 @@ class Batch:
         )
 
 
-def build(rows: Sequence[Row], page_size: int, device: torch.device) -> Batch:
+def build(rows: Sequence[Row], page_size: int, device: torch.device, position_axes: int = 1) -> Batch:
     decode = sorted((row for row in rows if row.count == 1), key=lambda row: -len(row.sequence.pages))
     prefill = [row for row in rows if row.count > 1]
     packed = (*decode, *prefill)
     ids: list[int] = []
-    positions: list[int] = []
+    places: list[int] = []
     pages: list[int] = []
     wanted: list[int] = []
     for row in packed:
         span = range(row.start, row.start + row.count)
         ids += row.sequence.tokens[row.start : row.start + row.count]
-        positions += span
+        places += span
         pages += [row.sequence.pages[position // page_size] for position in span]
         if row.samples:
             wanted.append(len(ids) - 1)
-    position_ids = torch.tensor([positions], device=device)
+    position_ids = torch.tensor([places], device=device)
+    page_offsets = position_ids[0] % page_size
+    if position_axes > 1:
+        position_ids = torch.cat([_axes(row, position_axes) for row in packed], 1)[:, None].to(device)
     return Batch(
         rows=packed,
         input_ids=torch.tensor([ids], device=device),
@@ -127,7 +137,7 @@ def build(rows: Sequence[Row], page_size: int, device: torch.device) -> Batch:
         decode_groups=tuple(_decode_groups(decode, page_size, device)),
         chunks=tuple(_chunks(prefill, len(decode), page_size, device)),
         token_pages=torch.tensor(pages, device=device),
-        page_offsets=position_ids[0] % page_size,
+        page_offsets=page_offsets,
         page_size=page_size,
     )
 
@@ -172,9 +182,17 @@ def _chunks(rows: Sequence[Row], first: int, page_size: int, device: torch.devic
     for row in rows:
         num_pages = -(-(row.start + row.count) // page_size)
         pages = torch.tensor(row.sequence.pages[:num_pages], device=device)
-        chunks.append(Chunk(first, row.count, row.start, pages))
+        chunks.append(Chunk(first, row.count, row.start, pages, row.sequence.atoms))
         first += row.count
     return chunks
+
+
+def _axes(row: Row, axes: int) -> torch.Tensor:
+    """A row's positions, [axes, count]."""
+    media = row.sequence.media
+    if media is None:
+        return torch.arange(row.start, row.start + row.count).expand(axes, -1)
+    return media.positions_of(row.start, row.count, axes)
 
 
 def _remember(known: dict[K, V], key: K, make: Callable[[], V]) -> V:

@@ -48,6 +48,7 @@ class Engine:
         num_pages: int | None = None,
         max_batch_tokens: int | None = None,
         max_rows: int = 64,
+        max_feature_bytes: int = 256 << 20,
         threads: int | None = None,
         on_forward: Callable[[int], None] | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class Engine:
         self._num_pages = num_pages
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
         self._max_rows = max_rows
+        self._max_feature_bytes = max_feature_bytes
         self._threads = threads
         self._on_forward = on_forward
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -240,8 +242,8 @@ class Engine:
             there = ", ".join(sorted(known)) or "none"
             raise MissingFile(f"there is no language model called {name}; there are: {there}")
         with building, gguf_header.read_once():
-            codec = text.load(known[name])
-            loaded = model.load(known[name], self._device, self._dtype)
+            codec = text.load(known[name], known)
+            loaded = model.load(known[name], self._device, self._dtype, known)
         lane = Lane(
             loaded,
             codec,
@@ -249,6 +251,7 @@ class Engine:
             page_size=self._page_size,
             max_batch_tokens=self._max_batch_tokens,
             max_rows=self._max_rows,
+            max_feature_bytes=self._max_feature_bytes,
             on_forward=self._on_forward,
         )
         self._inbox.put(partial(self._lanes.__setitem__, name, lane))

@@ -27,9 +27,12 @@ from runtime.llm.api import (
     Token,
     Tokenized,
     TokenizeRequest,
+    media_of,
 )
 from runtime.llm.batch import Batch, build
+from runtime.llm.features import FeatureStore
 from runtime.llm.grammar import Constraint, Grammars
+from runtime.llm.media import MediaPrompt
 from runtime.llm.model import LanguageModel
 from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
@@ -50,6 +53,7 @@ class Prepared:
     """A request's tokens, and what else was made of it before it starts."""
 
     tokens: list[int]
+    media: MediaPrompt | None = None
     constraint: Constraint | None = None
     tokenized: Tokenized | None = None
 
@@ -90,6 +94,7 @@ class Lane:
         page_size: int,
         max_batch_tokens: int,
         max_rows: int,
+        max_feature_bytes: int,
         on_forward: Callable[[int], None] | None,
     ) -> None:
         self.model = model
@@ -100,6 +105,11 @@ class Lane:
         )
         self.vocabulary = Vocabulary(codec, model.end_ids | codec.end_ids)
         self.grammars = Grammars(self.vocabulary)
+        self.features = (
+            None
+            if model.processor is None
+            else FeatureStore(model.processor, model.network, max_feature_bytes)
+        )
         self._on_forward = on_forward
         self._live: dict[str, Live] = {}
         self._counters = Counters()
@@ -118,17 +128,25 @@ class Lane:
 
     def prepare(self, request: Request) -> Prepared:
         """What may take long before a request can start. Called beside the engine's thread."""
-        tokens = self.codec.prompt_ids(request)
+        tokens, media = self._read(request)
         if isinstance(request, TokenizeRequest):
             pieces = tuple(self.vocabulary.bytes_of(token) for token in tokens)
             return Prepared(tokens, tokenized=Tokenized(tuple(tokens), pieces, self.max_length))
         if isinstance(request, EmbedRequest):
-            return Prepared(tokens)
+            return Prepared(tokens, media)
         sample.check(request.params, self.codec.vocabulary_size)
         if request.params.logprobs is not None:
             self.vocabulary.make_ready()
         grammar = self._grammar(request)
-        return Prepared(tokens, None if grammar is None else self.grammars.start(grammar))
+        return Prepared(tokens, media, None if grammar is None else self.grammars.start(grammar))
+
+    def _read(self, request: Request) -> tuple[list[int], MediaPrompt | None]:
+        processor = self.model.processor
+        if processor is None:
+            return self.codec.prompt_ids(request), None
+        items = [processor.item(each) for each in media_of(request)]
+        tokens = self.codec.prompt_ids(request, processor.template(items))
+        return tokens, processor.prompt(tokens, items, self.model.network) if items else None
 
     def add(self, request: Request, prepared: Prepared, deliver: Deliver) -> None:
         """Raises `RuntimeFault` with a sentence when the request can never be served."""
@@ -136,7 +154,7 @@ class Lane:
             deliver(Done(request.id, prepared.tokenized))
             return
         if isinstance(request, EmbedRequest):
-            live = self._embed(request, prepared.tokens, deliver)
+            live = self._embed(request, prepared, deliver)
         else:
             live = self._generate(request, prepared, deliver)
         self._live[request.id] = live
@@ -170,6 +188,8 @@ class Lane:
             pages_free=pages.num_free,
             pages_cached=pages.num_cached,
             pages_used=pages.num_used,
+            media_encoded=0 if self.features is None else self.features.num_encoded,
+            media_reused=0 if self.features is None else self.features.num_reused,
         )
 
     # -- a step ----------------------------------------------------------------------------------------------
@@ -189,7 +209,7 @@ class Lane:
                 self._fail_rows(rows, error)
 
     def _compute(self, rows: Sequence[Row]) -> None:
-        batch = build(rows, self.scheduler.pages.page_size, self.model.device)
+        batch = build(rows, self.scheduler.pages.page_size, self.model.device, self.model.position_axes)
         output = self._forward(batch)
         tokens = self._sample(batch, output)
         self._deliver(self.scheduler.commit(batch.rows, tokens))
@@ -198,7 +218,8 @@ class Lane:
     def _forward(self, batch: Batch) -> Output:
         self._note_started(batch.rows)
         wants_hidden = any(not row.sequence.generates for row in batch.rows)
-        output = self.runner.forward(batch, with_hidden=wants_hidden)
+        media = {} if self.features is None else self.features.arguments(batch.rows)
+        output = self.runner.forward(batch, media=media, with_hidden=wants_hidden)
         if wants_hidden:
             self._collect_hidden(batch, output)
         self._counters.forwards += 1
@@ -287,9 +308,9 @@ class Lane:
         params, tokens = request.params, prepared.tokens
         self._check_length(tokens, room_for=1)
         end_ids = self._end_ids(params)
-        sequence = TokenSequence(
+        sequence = _sequence(
             request.id,
-            tokens,
+            prepared,
             max_length=min(len(tokens) + params.max_tokens, self.max_length),
             end_ids=end_ids,
         )
@@ -302,12 +323,12 @@ class Lane:
         )
         return Live(request, sequence, work, deliver)
 
-    def _embed(self, request: EmbedRequest, tokens: list[int], deliver: Deliver) -> Live:
-        count = self.model.num_hidden
+    def _embed(self, request: EmbedRequest, prepared: Prepared, deliver: Deliver) -> Live:
+        tokens, count = prepared.tokens, self.model.num_hidden
         if not -count <= request.layer < count:
             raise Unsupported(f"layer {request.layer} is not there; supported are {-count} to {count - 1}")
         self._check_length(tokens, room_for=0)
-        sequence = TokenSequence(request.id, tokens, max_length=len(tokens), generates=False)
+        sequence = _sequence(request.id, prepared, max_length=len(tokens), generates=False)
         return Live(request, sequence, HiddenStates(request.layer), deliver)
 
     def _end_ids(self, params: SamplingParams) -> frozenset[int]:
@@ -350,6 +371,27 @@ class Lane:
         largest = max((row.sequence for row in rows), key=lambda sequence: len(sequence.tokens))
         size = f"{len(largest.tokens)} tokens"
         self.fail(largest.id, OutOfMemory(f"a request of {size} does not fit in memory beside the model"))
+
+
+def _sequence(
+    id: str,
+    prepared: Prepared,
+    *,
+    max_length: int,
+    end_ids: frozenset[int] = frozenset(),
+    generates: bool = True,
+) -> TokenSequence:
+    media = prepared.media
+    return TokenSequence(
+        id,
+        prepared.tokens,
+        max_length,
+        end_ids,
+        generates,
+        keys=[] if media is None else media.keys,
+        atoms=() if media is None else media.atoms,
+        media=media,
+    )
 
 
 def _completion(sequence: TokenSequence, answer: Answer, finish: FinishReason) -> Completion:

@@ -16,13 +16,20 @@ from typing import Any
 
 import torch
 from tqdm.auto import tqdm
-from transformers import AutoModelForCausalLM, GgufConfig, modeling_gguf_pytorch_utils
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMultimodalLM,
+    GgufConfig,
+    modeling_gguf_pytorch_utils,
+)
 from transformers.utils import logging
 
-from runtime.llm import packed_linear, weight_count
+from runtime.llm import composed, packed_linear, processors, weight_count
 from runtime.llm.attention import IMPLEMENTATION, PagedForward
 from runtime.llm.batch import build
 from runtime.llm.key_values import KeyValues, LayerShape
+from runtime.llm.processors.base import Processor
 from runtime.llm.scheduler import Row, TokenSequence
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 
@@ -37,7 +44,7 @@ _PROBE_PAGE_SIZE = 4
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
     """`shapes` are the layers' keys and values; `num_hidden` counts the hidden states that transformers
-    reports.
+    reports. Models that take more than text have a `processor`.
     """
 
     network: Any
@@ -47,6 +54,11 @@ class LanguageModel:
     context_length: int
     num_hidden: int
     end_ids: frozenset[int]
+    processor: Processor | None = None
+
+    @property
+    def position_axes(self) -> int:
+        return 1 if self.processor is None else self.processor.position_axes
 
     @property
     def token_bytes(self) -> int:
@@ -54,26 +66,55 @@ class LanguageModel:
         return sum(shape.token_bytes for shape in self.shapes.values())
 
 
-def load(path: Path, device: torch.device, dtype: torch.dtype) -> LanguageModel:
+def load(
+    path: Path, device: torch.device, dtype: torch.dtype, others: Mapping[str, Path] | None = None
+) -> LanguageModel:
+    """`others` are the models from which a folder may borrow its language part, by name."""
     if not path.exists():
         raise MissingFile(f"there is no language model at {path.name}")
     _silence_progress_bars()
     try:
-        arguments = _file_arguments(path)
         weight_count.check_fits(path, device, dtype)
-        network = AutoModelForCausalLM.from_pretrained(
-            path.parent if path.is_file() else path,
-            dtype=dtype,
-            attn_implementation=IMPLEMENTATION,
-            local_files_only=True,
-            **arguments,
-        )
+        network, processor = _read(path, dtype, others or {})
     except RuntimeFault:
         raise
     except Exception as error:
         # Damaged files and strange configurations come out of transformers as any kind of error.
         raise Unsupported(f"{path.name} cannot be loaded ({error}); {_SUPPORTED}") from error
-    return adopt(network.eval().requires_grad_(False).to(device), path.name, device)
+    return adopt(network.eval().requires_grad_(False).to(device), path.name, device, processor)
+
+
+def _read(path: Path, dtype: torch.dtype, others: Mapping[str, Path]) -> tuple[Any, Processor | None]:
+    if path.is_file():
+        return _read_text_model(path, dtype), None
+    if composed.is_composed(path):
+        language = _read_text_model(composed.language_path(path, others), dtype)
+        return composed.read(path, language, others)
+    config = AutoConfig.from_pretrained(path, local_files_only=True)
+    if not processors.is_known(config):
+        return _read_text_model(path, dtype), None
+    network = AutoModelForMultimodalLM.from_pretrained(
+        path, dtype=dtype, attn_implementation=implementations(config), local_files_only=True
+    )
+    return network, processors.families()[config.model_type].load(path, config)
+
+
+def _read_text_model(path: Path, dtype: torch.dtype) -> Any:
+    return AutoModelForCausalLM.from_pretrained(
+        path.parent if path.is_file() else path,
+        dtype=dtype,
+        attn_implementation=IMPLEMENTATION,
+        local_files_only=True,
+        **_file_arguments(path),
+    )
+
+
+def implementations(config: Any) -> str | dict[str, str]:
+    """The language part attends on pages; towers keep what transformers chooses for them."""
+    text = config.get_text_config()
+    parts = {name: getattr(config, name, None) for name in config.sub_configs}
+    mine = [name for name, part in parts.items() if part is text]
+    return dict.fromkeys(mine, IMPLEMENTATION) if mine else IMPLEMENTATION
 
 
 def _silence_progress_bars() -> None:
@@ -82,11 +123,12 @@ def _silence_progress_bars() -> None:
     modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)
 
 
-def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
+def adopt(network: Any, name: str, device: torch.device, processor: Processor | None = None) -> LanguageModel:
     """Make a loaded network ready for paged forwards, or refuse it with a sentence."""
     config = network.config.get_text_config()
     windows = _windows(network, config, name)
-    shapes = _probe(network, config, windows, name, device)
+    axes = 1 if processor is None else processor.position_axes
+    shapes = _probe(network, config, windows, name, device, axes)
     packed_linear.pack(network, device)
     end_ids = network.generation_config.eos_token_id if network.generation_config else config.eos_token_id
     return LanguageModel(
@@ -97,6 +139,7 @@ def adopt(network: Any, name: str, device: torch.device) -> LanguageModel:
         context_length=getattr(config, "max_position_embeddings", None) or sys.maxsize,
         num_hidden=config.num_hidden_layers + 1,
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
+        processor=processor,
     )
 
 
@@ -128,18 +171,18 @@ def _windows(network: Any, config: Any, name: str) -> dict[int, int]:
 
 @torch.inference_mode()
 def _probe(
-    network: Any, config: Any, windows: Mapping[int, int], name: str, device: torch.device
+    network: Any, config: Any, windows: Mapping[int, int], name: str, device: torch.device, axes: int
 ) -> Mapping[int, LayerShape]:
     """Compute a short text in chunks on pages, and whole by the model's own attention; both must agree."""
     count = sum(_PROBE_CHUNKS)
     tokens = [(7919 * position + 5) % config.vocab_size for position in range(count)]
     try:
-        paged, key_values = _paged_logits(network, tokens, windows, device)
+        paged, key_values = _paged_logits(network, tokens, windows, device, axes)
         if not key_values.shapes:
             raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
         network.set_attn_implementation("eager")
         expected = network(input_ids=torch.tensor([tokens], device=device), use_cache=False).logits[0]
-        network.set_attn_implementation(IMPLEMENTATION)
+        network.set_attn_implementation(implementations(network.config))
     except RuntimeFault:
         raise
     except Exception as error:
@@ -156,14 +199,14 @@ def _probe(
 
 
 def _paged_logits(
-    network: Any, tokens: list[int], windows: Mapping[int, int], device: torch.device
+    network: Any, tokens: list[int], windows: Mapping[int, int], device: torch.device, axes: int
 ) -> tuple[torch.Tensor, KeyValues]:
     num_pages = -(-len(tokens) // _PROBE_PAGE_SIZE)
     key_values = KeyValues(num_pages, _PROBE_PAGE_SIZE, device)
     sequence = TokenSequence("probe", tokens, len(tokens), pages=list(range(num_pages))[::-1])
     parts, start = [], 0
     for count in _PROBE_CHUNKS:
-        batch = build([Row(sequence, start, count, samples=False)], _PROBE_PAGE_SIZE, device)
+        batch = build([Row(sequence, start, count, samples=False)], _PROBE_PAGE_SIZE, device, axes)
         forward = PagedForward(batch, key_values, windows)
         parts.append(
             network(

@@ -4,7 +4,9 @@ out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -32,7 +34,8 @@ class Runner:
             self.key_values.layer(index, shape)
 
     @torch.inference_mode()
-    def forward(self, batch: Batch, *, with_hidden: bool) -> Output:
+    def forward(self, batch: Batch, *, media: Mapping[str, Any], with_hidden: bool) -> Output:
+        """`media` are the further arguments of a batch that holds places of images, videos or sounds."""
         out = self.model.network(
             input_ids=batch.input_ids,
             position_ids=batch.position_ids,
@@ -40,6 +43,7 @@ class Runner:
             logits_to_keep=batch.logits_at,
             output_hidden_states=with_hidden,
             paged=PagedForward(batch, self.key_values, self.model.windows),
+            **media,
         )
         hidden = tuple(layer[0] for layer in out.hidden_states) if with_hidden else ()
         return Output(out.logits[0], hidden)

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from runtime.llm.pages import Node, Pages
+
+if TYPE_CHECKING:
+    from runtime.llm.media import MediaPrompt
 
 FinishReason = Literal["stop", "length"]
 _MAX_HELD_BACK = 64
@@ -24,6 +27,10 @@ class TokenSequence:
 
     `max_length` counts prompt and generated tokens. One that does not `generate` ends when its prompt is
     computed and computes all of it, since cached pages hold keys and values but no hidden states.
+
+    `keys` are what the prefix tree knows the tokens by: the tokens themselves, unless what a position holds
+    is told by more than its token. No chunk ends inside one of the `atoms`, which are spans of positions.
+    `media` travels along for those who compute.
     """
 
     id: str
@@ -31,6 +38,9 @@ class TokenSequence:
     max_length: int
     end_ids: frozenset[int] = frozenset()
     generates: bool = True
+    keys: list[int] = field(default_factory=list)
+    atoms: tuple[tuple[int, int], ...] = ()
+    media: MediaPrompt | None = None
     prompt_length: int = field(init=False)
     computed: int = 0
     cached_tokens: int | None = None
@@ -40,10 +50,23 @@ class TokenSequence:
 
     def __post_init__(self) -> None:
         self.prompt_length = len(self.tokens)
+        self.keys = self.keys or self.tokens.copy()
 
     @property
     def remaining(self) -> int:
         return len(self.tokens) - self.computed
+
+    def append(self, token: int) -> None:
+        self.tokens.append(token)
+        self.keys.append(token)
+
+    def chunk(self, limit: int) -> int:
+        """How many tokens to compute next: at most `limit`, or more where a larger atom comes first."""
+        end = self.computed + min(limit, self.remaining)
+        for start, stop in self.atoms:
+            if start < end < stop:
+                end = start if start > self.computed else stop
+        return end - self.computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +153,11 @@ class Scheduler:
         rows: dict[TokenSequence, Row] = {}
         for sequence in sorted(self.running, key=lambda each: each.remaining > 1):
             left = self.max_batch_tokens - sum(row.count for row in rows.values())
-            if left == 0:
+            if left <= 0:
                 break
             if sequence not in self.running:
                 continue
-            count = min(left, sequence.remaining)
+            count = sequence.chunk(left)
             while not self._grow(sequence, count):
                 victim = self.running[-1]
                 self._preempt(victim)
@@ -172,7 +195,12 @@ class Scheduler:
         rows: list[Row] = []
         held_back: list[TokenSequence] = []
         filling = {key for each in self.running if (key := self._next_page_key(each)) is not None}
-        while left and self.waiting and len(self.running) < self.max_rows and len(held_back) < _MAX_HELD_BACK:
+        while (
+            left > 0
+            and self.waiting
+            and len(self.running) < self.max_rows
+            and len(held_back) < _MAX_HELD_BACK
+        ):
             sequence = self.waiting.popleft()
             self._start(sequence)
             key = self._next_page_key(sequence)
@@ -185,7 +213,7 @@ class Scheduler:
                 self._withdraw(sequence)
                 self.waiting.appendleft(sequence)
                 break
-            count = min(left, sequence.remaining)
+            count = sequence.chunk(left)
             grown = self._grow(sequence, count)
             assert grown, "pages that were counted as available are not"
             if sequence.cached_tokens is None:
@@ -200,7 +228,7 @@ class Scheduler:
 
     def _start(self, sequence: TokenSequence) -> None:
         """Take over what the tree has of it, leaving at least one token to compute."""
-        path = self.pages.match(sequence.tokens, len(sequence.tokens) - 1) if sequence.generates else []
+        path = self.pages.match(sequence.keys, len(sequence.tokens) - 1) if sequence.generates else []
         self.pages.lock(path)
         sequence.path = path[-1] if path else self.pages.root
         sequence.pages = [node.page for node in path]
@@ -217,7 +245,7 @@ class Scheduler:
         size, start = self.pages.page_size, sequence.num_shared * self.pages.page_size
         if start + size > len(sequence.tokens):
             return None
-        return id(sequence.path), tuple(sequence.tokens[start : start + size])
+        return id(sequence.path), tuple(sequence.keys[start : start + size])
 
     # -- the end of a step and of a sequence -----------------------------------------------------------------
 
@@ -230,7 +258,7 @@ class Scheduler:
                 return []
             self._stop(sequence)
             return [Outcome(sequence, None, "stop")]
-        sequence.tokens.append(token)
+        sequence.append(token)
         finish = self._finish_reason(sequence, token)
         if finish is not None:
             self._stop(sequence)
@@ -247,7 +275,7 @@ class Scheduler:
         assert sequence.path is not None
         while (sequence.num_shared + 1) * size <= sequence.computed:
             start = sequence.num_shared * size
-            key = tuple(sequence.tokens[start : start + size])
+            key = tuple(sequence.keys[start : start + size])
             sequence.path = self.pages.extend(sequence.path, key, sequence.pages[sequence.num_shared])
             sequence.pages[sequence.num_shared] = sequence.path.page
             sequence.num_shared += 1

@@ -6,7 +6,7 @@ It knows no model weights and no scheduling.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from jinja2 import TemplateError
 from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer
 
-from runtime.llm import tool_calls
-from runtime.llm.api import ChatRequest, Message, Request, Tool
+from runtime.llm import composed, tool_calls
+from runtime.llm.api import Audio, ChatRequest, Image, Media, Message, Request, Tool, Video, media_of
 from runtime.llm.tool_calls import ToolStyle
-from runtime.platform.errors import MissingFile, Unsupported
+from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 
 # Enough of the prompt for a decoder to know whether the first token begins with a space.
 _CONTEXT_TOKENS = 8
+_MODALITIES: Mapping[type[Media], str] = {Image: "images", Video: "videos", Audio: "audio"}
 
 
 class Codec:
@@ -44,16 +45,18 @@ class Codec:
         text: str = plain.to_str()
         return text
 
-    def prompt_ids(self, request: Request) -> list[int]:
+    def prompt_ids(self, request: Request, template: Any = None) -> list[int]:
+        """`template` is a transformers processor, which renders media too; without it, text only."""
+        if template is None and media_of(request):
+            raise Unsupported(f"{self.name} takes text only, no images, videos or sounds")
         if isinstance(request, ChatRequest):
-            return self._chat_ids(request.messages, request.tools)
+            return self._chat_ids(request.messages, request.tools, template)
         prompt = request.prompt
         if isinstance(prompt, str):
             _check_text(prompt)
-            ids: list[int] = self.backend.encode(prompt).ids
-            return ids
+            return self._completion_ids(prompt, media_of(request), template)
         if prompt and isinstance(prompt[0], Message):
-            return self._chat_ids([each for each in prompt if isinstance(each, Message)], ())
+            return self._chat_ids([each for each in prompt if isinstance(each, Message)], (), template)
         tokens = [each for each in prompt if isinstance(each, int)]
         strange = [token for token in tokens if not 0 <= token < self.vocabulary_size]
         if strange:
@@ -61,6 +64,15 @@ class Codec:
                 f"token {strange[0]} is not in the vocabulary of {self.vocabulary_size} of {self.name}"
             )
         return tokens
+
+    def _completion_ids(self, prompt: str, media: Sequence[Media], template: Any) -> list[int]:
+        if not media:
+            ids: list[int] = self.backend.encode(prompt).ids
+            return ids
+        given = {
+            _MODALITIES[kind]: [_raw(each) for each in media if type(each) is kind] for kind in _MODALITIES
+        }
+        return _plain_ids(template(text=[prompt], **{kind: each for kind, each in given.items() if each}))
 
     @property
     def tool_style(self) -> ToolStyle:
@@ -72,12 +84,12 @@ class Codec:
         template = self.tokenizer.chat_template or ""
         return "\n".join(template.values()) if isinstance(template, dict) else template
 
-    def _chat_ids(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[int]:
+    def _chat_ids(self, messages: Sequence[Message], tools: Sequence[Tool], template: Any) -> list[int]:
         """What a message says is text: control tokens that it spells out open and close nothing."""
         if not messages:
             raise Unsupported("a chat needs at least one message")
         for message in messages:
-            _check_text(message.content)
+            _check_text(message.text)
         if not self.tokenizer.chat_template:
             raise Unsupported(
                 f"{self.name} has no chat template; supported is completing a prompt as it stands"
@@ -86,16 +98,17 @@ class Codec:
         if tools and not knows_tools:
             messages = _with_instructions(messages, tools)
         try:
-            ids: list[int] = self.tokenizer.apply_chat_template(
-                [_as_template_takes_it(each, knows_tools) for each in messages],
+            rendered = (template or self.tokenizer).apply_chat_template(
+                [_as_template_takes_it(each, knows_tools, template is not None) for each in messages],
                 tools=[tool_calls.as_json(tool) for tool in tools] if tools and knows_tools else None,
                 add_generation_prompt=True,
-                return_dict=False,
+                tokenize=True,
+                return_dict=True,
                 sanitize_control_tokens=True,
             )
         except TemplateError as error:
             raise Unsupported(f"the chat template of {self.name} refuses these messages: {error}") from error
-        return ids
+        return _plain_ids(rendered)
 
 
 def _check_text(text: str) -> None:
@@ -107,8 +120,33 @@ def _check_text(text: str) -> None:
         ) from error
 
 
-def _as_template_takes_it(message: Message, knows_tools: bool) -> dict[str, Any]:
-    plain: dict[str, Any] = {"role": message.role, "content": message.content}
+def _plain_ids(rendered: Any) -> list[int]:
+    """Processors answer for a batch of one prompt, tokenizers for the one."""
+    ids = rendered["input_ids"]
+    return list(ids[0]) if ids and not isinstance(ids[0], int) else list(ids)
+
+
+def _raw(media: Media) -> Any:
+    """As a transformers processor takes it, which here only counts and places it."""
+    match media:
+        case Image():
+            return media.pixels.numpy()
+        case Video():
+            return media.frames.numpy()
+        case Audio():
+            return media.samples.numpy()
+
+
+def _part(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    kind = _MODALITIES[type(part)].rstrip("s")
+    return {"type": kind, kind: _raw(part)}
+
+
+def _as_template_takes_it(message: Message, knows_tools: bool, in_parts: bool) -> dict[str, Any]:
+    content = [_part(each) for each in message.parts] if in_parts else message.text
+    plain: dict[str, Any] = {"role": message.role, "content": content}
     if message.tool_call_id:
         plain["tool_call_id"] = message.tool_call_id
     if message.tool_calls and knows_tools:
@@ -122,7 +160,7 @@ def _as_template_takes_it(message: Message, knows_tools: bool) -> dict[str, Any]
         ]
     elif message.tool_calls:
         calls = tool_calls.written(message.tool_calls)
-        plain["content"] = f"{message.content}\n{calls}" if message.content else calls
+        plain["content"] = f"{message.text}\n{calls}" if message.text else calls
     return plain
 
 
@@ -130,20 +168,27 @@ def _with_instructions(messages: Sequence[Message], tools: Sequence[Tool]) -> li
     """How to call tools, at the end of the system message, which is made when there is none."""
     text = tool_calls.instructions(tools)
     if messages[0].role == "system":
-        return [Message("system", f"{messages[0].content}\n\n{text}"), *messages[1:]]
+        return [Message("system", f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message("system", text), *messages]
 
 
-def load(path: Path) -> Codec:
+def load(path: Path, others: Mapping[str, Path] | None = None) -> Codec:
+    """`others` are the models from which a folder may borrow its tokenizer, by name."""
     if not path.exists():
         raise MissingFile(f"there is no language model at {path.name}")
-    folder, file = (path, None) if path.is_dir() else (path.parent, path.name)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file, local_files_only=True)
+        tokenizer = composed.tokenizer(path, others or {}) if composed.is_composed(path) else _tokenizer(path)
+    except RuntimeFault:
+        raise
     except Exception as error:
         # As with weights, damaged files come out of transformers as any kind of error.
         raise Unsupported(f"the tokenizer of {path.name} cannot be loaded ({error})") from error
     return Codec(tokenizer, path.name)
+
+
+def _tokenizer(path: Path) -> Any:
+    folder, file = (path, None) if path.is_dir() else (path.parent, path.name)
+    return AutoTokenizer.from_pretrained(folder, gguf_file=file, local_files_only=True)
 
 
 class TextStream:

@@ -228,10 +228,10 @@ def test_a_step_that_runs_out_of_memory_is_tried_again_with_fewer_tokens(
     runner = engine._lanes["tiny"].runner
     whole = runner.forward
 
-    def small_only(batch: object, *, with_hidden: bool) -> object:
+    def small_only(batch: object, **arguments: object) -> object:
         if batch.input_ids.numel() > 40:  # type: ignore[attr-defined]
             raise torch.OutOfMemoryError("too large")
-        return whole(batch, with_hidden=with_hidden)  # type: ignore[arg-type]
+        return whole(batch, **arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "forward", small_only)
     prompt = tuple(range(10, 90))

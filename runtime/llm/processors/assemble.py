@@ -1,0 +1,49 @@
+"""transformers' processor of a checkpoint from its parts, without those that need torchvision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoTokenizer
+from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
+
+from runtime.platform.errors import Unsupported
+
+_FILES = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
+
+
+def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: Any = None) -> Any:
+    """With `tokenizer` another one than the folder's own."""
+    kind = unchecked(_kind(folder, model_type))
+    make: dict[str, Callable[[], Any]] = {
+        "tokenizer": lambda: tokenizer or AutoTokenizer.from_pretrained(folder, local_files_only=True),
+        "image_processor": lambda: AutoImageProcessor.from_pretrained(
+            folder, local_files_only=True, backend="pil"
+        ),
+        "feature_extractor": lambda: AutoFeatureExtractor.from_pretrained(folder, local_files_only=True),
+        "video_processor": lambda: video_processor,
+    }
+    settings, _ = kind.get_processor_dict(folder, local_files_only=True)
+    parts = [make[name]() for name in kind.get_attributes()]
+    made = kind.from_args_and_dict(parts, settings)
+    made.chat_template = made.chat_template or made.tokenizer.chat_template
+    return made
+
+
+def unchecked(kind: Any) -> Any:
+    """The class without the check of its parts, which imports what is not installed."""
+    return type(kind.__name__, (kind,), {"check_argument_for_proper_class": lambda *_: None})
+
+
+def _kind(folder: Path, model_type: str) -> Any:
+    for file in _FILES:
+        path = folder / file
+        name = json.loads(path.read_text()).get("processor_class") if path.is_file() else None
+        if name:
+            return processor_class_from_name(name)
+    if model_type not in PROCESSOR_MAPPING_NAMES:
+        raise Unsupported(f"{folder.name} does not say which processor prepares its images")
+    return processor_class_from_name(PROCESSOR_MAPPING_NAMES[model_type])

@@ -1,0 +1,204 @@
+"""The steps by which media reach a model: preprocess, hash, stand in the prompt, place, position, encode,
+hand over. A family replaces those that it does otherwise.
+
+The defaults fit the families whose transformers processor expands its own placeholders, item by item.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from runtime.llm.api import Audio, Image, Media, Video
+from runtime.llm.media import Features, Item, Kind, MediaPrompt, Placed, content_hash, keys_of
+from runtime.llm.processors import assemble
+from runtime.platform.errors import RuntimeFault, Unsupported
+
+_KINDS: Mapping[type[Media], Kind] = {Image: "image", Video: "video", Audio: "audio"}
+
+
+class Processor:
+    """One loaded model's. Any thread may use it but for `encode`, which is the engine's.
+
+    `model_types` are the configurations that a family serves, `kinds` the media that it takes. Where
+    `attends_both_ways`, the tokens of an image see each other in both directions and stay in one chunk.
+    `position_axes` counts the numbers of which a token's position consists.
+    """
+
+    model_types: ClassVar[tuple[str, ...]] = ()
+    kinds: ClassVar[tuple[Kind, ...]] = ("image",)
+    attends_both_ways: ClassVar[bool] = False
+    position_axes: ClassVar[int] = 1
+
+    def __init__(self, processor: Any, config: Any) -> None:
+        self.config = config
+        self.tokenizer = processor.tokenizer
+        self._processor = processor
+        self._own = threading.local()
+
+    @classmethod
+    def load(cls, folder: Path, config: Any) -> Processor:
+        return cls(assemble.load(folder, config.model_type), config)
+
+    # -- before a request starts -----------------------------------------------------------------------------
+
+    def item(self, media: Media) -> Item:
+        """Raises `Unsupported` for a kind that the model does not take or content that it cannot read."""
+        kind = _KINDS[type(media)]
+        if kind not in self.kinds:
+            takes = ", ".join(self.kinds)
+            raise Unsupported(f"a model of type {self.config.model_type} takes no {kind}; it takes {takes}")
+        try:
+            inputs, text = self.preprocess(media)
+        except RuntimeFault:
+            raise
+        except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
+            raise Unsupported(f"the {kind} cannot be prepared for the model: {error}") from error
+        return Item(kind, inputs, text, content_hash(kind, inputs))
+
+    def preprocess(self, media: Media) -> tuple[dict[str, torch.Tensor], str]:
+        """What the encoder takes for this one item, and the text that stands for it in a prompt."""
+        processor = self._thread_processor()
+        match media:
+            case Image():
+                made, texts = processor._process_images([self.raw(media)], return_tensors="pt")
+            case Video():
+                made, texts = processor._process_videos([self.raw(media)], return_tensors="pt")
+            case Audio():
+                made, texts = processor._process_audio(
+                    [self.raw(media)], sampling_rate=media.rate, return_tensors="pt"
+                )
+        tensors = {name: value for name, value in made.items() if isinstance(value, torch.Tensor)}
+        return {name: tensors[name] for name in tensors if name not in processor.unused_input_names}, texts[0]
+
+    def raw(self, media: Media) -> Any:
+        """As transformers' processors take it."""
+        match media:
+            case Image():
+                return media.pixels.numpy()
+            case Video():
+                return media.frames.numpy()
+            case Audio():
+                return media.samples.numpy()
+
+    def template(self, items: Sequence[Item]) -> Any:
+        """The model's transformers processor with the preprocessing of exactly these items behind it."""
+        texts = {kind: [item.text for item in items if item.kind == kind] for kind in self.kinds}
+        processor = copy(self._processor)
+        processor._process_images = lambda *_, **__: ({}, texts.get("image", []))
+        processor._process_videos = lambda *_, **__: ({}, texts.get("video", []))
+        processor._process_audio = lambda *_, **__: ({}, texts.get("audio", []))
+        # It takes what a user spells for a place.
+        processor._check_special_mm_tokens = lambda *_, **__: None
+        return processor
+
+    def prompt(self, tokens: list[int], items: Sequence[Item], network: Any) -> MediaPrompt:
+        """Where each item's features go among the tokens of a prompt that holds their texts."""
+        placed = self.place(tokens, items)
+        positions, shift = self.positions(tokens, placed, network)
+        return MediaPrompt(
+            tokens=tokens,
+            keys=keys_of(tokens, placed),
+            placed=tuple(placed),
+            atoms=self.atoms(placed) if self.attends_both_ways else (),
+            positions=positions,
+            shift=shift,
+        )
+
+    def place(self, tokens: Sequence[int], items: Sequence[Item]) -> list[Placed]:
+        left = {
+            kind: iter([at for at, token in enumerate(tokens) if token == self.placeholder(kind)])
+            for kind in self.kinds
+        }
+        placed = []
+        for item in items:
+            wanted = self.num_rows(item)
+            taken = tuple(at for _, at in zip(range(wanted), left[item.kind], strict=False))
+            if not taken or len(taken) < wanted:
+                raise Unsupported(f"the prompt has fewer places than the {item.kind}s given with it")
+            placed.append(Placed(item, taken))
+        if any(True for each in left.values() for _ in each):
+            raise Unsupported("the prompt has more places than the media given with it")
+        return placed
+
+    def num_rows(self, item: Item) -> int:
+        """How many placeholders stand for an item."""
+        tokens: list[int] = self.tokenizer.encode(item.text, add_special_tokens=False)
+        return tokens.count(self.placeholder(item.kind))
+
+    def placeholder(self, kind: Kind) -> int:
+        """The token whose embedding a feature replaces."""
+        names = (f"{kind}_token_id", f"{kind}_token_index")
+        found = [value for name in names if (value := getattr(self.config, name, None)) is not None]
+        assert found, f"{self.config.model_type} names no placeholder for {kind}"
+        return int(found[0])
+
+    def positions(
+        self,
+        tokens: Sequence[int],  # noqa: ARG002
+        placed: Sequence[Placed],  # noqa: ARG002
+        network: Any,  # noqa: ARG002
+    ) -> tuple[torch.Tensor | None, int]:
+        """As in `MediaPrompt`; the default counts one by one."""
+        return None, 0
+
+    def atoms(self, placed: Sequence[Placed]) -> tuple[tuple[int, int], ...]:
+        return tuple(each.span for each in placed if each.item.kind == "image")
+
+    # -- on the engine's thread ------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def encode(self, network: Any, items: Sequence[Item]) -> list[Features]:
+        """The features of items of one kind, computed together."""
+        kind = items[0].kind
+        inputs = self.stack(items)
+        device, dtype = next(network.parameters()).device, next(network.parameters()).dtype
+        moved = {
+            name: each.to(device, dtype if each.is_floating_point() else None)
+            for name, each in inputs.items()
+        }
+        features = self.split(self.encoder(network, kind)(**moved, return_dict=True), items)
+        counts = [(len(each.rows), self.num_rows(item)) for each, item in zip(features, items, strict=True)]
+        assert all(made == wanted for made, wanted in counts), f"rows made and wanted: {counts}"
+        return features
+
+    def encoder(self, network: Any, kind: Kind) -> Callable[..., Any]:
+        return getattr(network, f"get_{kind}_features")
+
+    def stack(self, items: Sequence[Item]) -> dict[str, torch.Tensor]:
+        """Inputs of several items as one call takes them."""
+        return {name: torch.cat([item.inputs[name] for item in items]) for name in items[0].inputs}
+
+    def split(self, output: Any, items: Sequence[Item]) -> list[Features]:
+        """An encoder's output item by item."""
+        counts = [self.num_rows(item) for item in items]
+        rows = _cut(output.pooler_output, counts)
+        layers = [_cut(each, counts) for each in getattr(output, "deepstack_features", None) or ()]
+        return [Features(each, tuple(layer[index] for layer in layers)) for index, each in enumerate(rows)]
+
+    def arguments(self, features: Mapping[Kind, Features]) -> dict[str, Any]:
+        """What a forward takes whose tokens hold these features' places, in packed order."""
+        return {"mm_encoder_outputs": {kind: self.output(each) for kind, each in features.items()}}
+
+    def output(self, features: Features) -> Any:
+        """Features in the form in which the model's encoder would have answered."""
+        return BaseModelOutputWithPooling(pooler_output=(features.rows,))
+
+    def _thread_processor(self) -> Any:
+        """transformers' processors are not made for several threads at once."""
+        if not hasattr(self._own, "processor"):
+            self._own.processor = deepcopy(self._processor)
+        return self._own.processor
+
+
+def _cut(output: Any, counts: Sequence[int]) -> list[torch.Tensor]:
+    """[n, width] of each item; an encoder answers with one tensor an item, or with all rows in one."""
+    parts = list(output) if isinstance(output, list | tuple) else [output]
+    rows = torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
+    return list(rows.split(list(counts)))
