@@ -33,6 +33,7 @@ class InputSlot:
     type: str
     link: str | None
     widget: str | None
+    label: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
+    """`everywhere`: links of the root that the pack "Use Everywhere" keeps beside the list of links."""
+
     root: Scope
     definitions: dict[str, Scope] = field(default_factory=dict)
     renumbered: dict[str, dict[str, str]] = field(default_factory=dict)
+    everywhere: tuple[Link, ...] = ()
 
 
 def is_workflow(document: Any) -> bool:
@@ -86,8 +90,11 @@ def read_workflow(document: Any) -> Workflow:
     if not is_workflow(document):
         raise NotAWorkflow("a saved workflow is a JSON object with a list 'nodes'; this is something else")
     root = _scope(document, "root", "root")
-    definitions = {scope.id: scope for scope in _definitions(document)}
-    return _renumber(root, definitions, _highest_id(document, root, definitions))
+    definitions: dict[str, Scope] = {}
+    for scope in _definitions(document):
+        definitions.setdefault(scope.id, scope)
+    workflow = _renumber(root, definitions, _highest_id(document, root, definitions))
+    return replace(workflow, everywhere=tuple(_everywhere(_mapping(document.get("extra")))))
 
 
 def _definitions(document: Mapping[str, Any]) -> Iterator[Scope]:
@@ -99,17 +106,18 @@ def _definitions(document: Mapping[str, Any]) -> Iterator[Scope]:
 def _scope(raw: Mapping[str, Any], scope_id: str, name: str) -> Scope:
     nodes: dict[str, Node] = {}
     for entry in _dicts(raw.get("nodes")):
-        node = _node(entry)
+        node = read_node(entry)
         nodes.setdefault(node.id, node)
     links: dict[str, Link] = {}
     for entry in _list(raw.get("links")):
         link = _link(entry)
         if link is not None:
             links.setdefault(link.id, link)
-    return Scope(scope_id, name, nodes, links, _ports(raw.get("inputs")), _ports(raw.get("outputs")))
+    inputs = _with_links(_ports(raw.get("inputs")), links.values())
+    return Scope(scope_id, name, nodes, links, inputs, _ports(raw.get("outputs")))
 
 
-def _node(raw: Mapping[str, Any]) -> Node:
+def read_node(raw: Mapping[str, Any]) -> Node:
     values, named = raw.get("widgets_values"), raw.get("widgets_values_named")
     mode = raw.get("mode")
     title = raw.get("title")
@@ -134,6 +142,7 @@ def _input_slot(raw: Mapping[str, Any]) -> InputSlot:
         type=_type_name(raw.get("type")),
         link=None if link is None else str(link),
         widget=str(_mapping(widget).get("name") or raw.get("name") or "") if widget else None,
+        label=next((str(raw[key]) for key in ("label", "localized_name") if raw.get(key)), None),
     )
 
 
@@ -149,6 +158,12 @@ def _link(raw: Any) -> Link | None:
     return Link(str(link_id), str(origin), _whole(origin_slot), str(target), _whole(target_slot))
 
 
+def _everywhere(extra: Mapping[str, Any]) -> Iterator[Link]:
+    for number, raw in enumerate(_dicts(extra.get("ue_links"))):
+        ends = [raw.get(key) for key in ("upstream", "upstream_slot", "downstream", "downstream_slot")]
+        yield Link(f"everywhere {number}", str(ends[0]), _whole(ends[1]), str(ends[2]), _whole(ends[3]))
+
+
 def _ports(raw: Any) -> tuple[Port, ...]:
     return tuple(
         Port(
@@ -157,6 +172,18 @@ def _ports(raw: Any) -> tuple[Port, ...]:
             tuple(str(link) for link in _list(port.get("linkIds"))),
         )
         for port in _dicts(raw)
+    )
+
+
+def _with_links(ports: tuple[Port, ...], links: Iterable[Link]) -> tuple[Port, ...]:
+    """Where the file does not list the links of an input, those that start there."""
+    starting: dict[int, list[str]] = {}
+    for link in links:
+        if link.origin == SUBGRAPH_INPUT:
+            starting.setdefault(link.origin_slot, []).append(link.id)
+    return tuple(
+        port if port.links else replace(port, links=tuple(starting.get(index, ())))
+        for index, port in enumerate(ports)
     )
 
 
@@ -220,5 +247,5 @@ def _type_name(raw: Any) -> str:
 def _whole(raw: Any) -> int:
     try:
         return int(raw)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _ILLEGAL = re.compile(r'[/?<>\\:*|"\x00-\x1f\x7f]')
@@ -53,6 +54,19 @@ def fill_tokens(text: str, widget_of: Callable[[str, str], str | None], now: dat
         return match[0] if value is None else _ILLEGAL.sub("_", value)
 
     return _TOKEN.sub(fill, text)
+
+
+def as_text(value: Any) -> str:
+    """A value as a browser would write it: whole numbers without a point, nothing as an empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return ",".join(as_text(item) for item in value)
+    return str(value)
 
 
 def _date_part(part: str, now: datetime) -> str:

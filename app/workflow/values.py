@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from app.workflow.defaults import NOTHING, choices
 from app.workflow.schema import Node
 from app.workflow.widgets import (
     Definition,
+    Saved,
     Widget,
     build_widgets,
     control_widget,
     input_entries,
     is_forced,
     is_socket,
-    saved_count,
 )
 
 CONTROL_VALUES = ("fixed", "increment", "decrement", "randomize")
@@ -30,31 +31,26 @@ class Repair:
 
 
 def load_widgets(node: Node, definition: Definition, strict: bool) -> tuple[list[Widget], Repair | None]:
-    """`strict` reads positions as ComfyUI's front end does; else a list that does not fit is repaired."""
-    values, repair = positional_values(node, definition), None
-    if not strict:
-        values, repair = _repair(node, definition, values)
+    """`strict` reads positions as ComfyUI's front end does; else values that do not fit are repaired."""
+    if strict:
+        return build_widgets(node.type, definition, _as_saved(node, definition)), None
+    values, repair = _repaired(node, definition)
     return build_widgets(node.type, definition, values), repair
 
 
-def positional_values(node: Node, definition: Definition) -> list[Any] | None:
-    """The saved values as a list, without those of inputs that are sockets now."""
+def _as_saved(node: Node, definition: Definition) -> Saved:
     values = node.values
     if isinstance(values, dict):
-        if len(values) == saved_count(node.type, definition):
-            return list(values.values())
-        return _by_name(node, definition, values)
-    if values is None:
-        return None
-    return _without_forced(node, definition, values)
+        listed = list(values.values())
+        return listed if len(saved_names(node.type, definition, listed)) == len(values) else values
+    return None if values is None else _without_forced(definition, values)
 
 
-def _by_name(node: Node, definition: Definition, named: dict[str, Any]) -> list[Any]:
-    widgets = build_widgets(node.type, definition, None)
-    return [named.get(widget.name, widget.value) for widget in widgets if widget.saved]
+def saved_names(node_type: str, definition: Definition, values: Saved) -> list[str]:
+    return [widget.name for widget in build_widgets(node_type, definition, values) if widget.saved]
 
 
-def _without_forced(node: Node, definition: Definition, values: list[Any]) -> list[Any]:
+def _without_forced(definition: Definition, values: list[Any]) -> list[Any]:
     """Files from before forced inputs lost their widgets still list a value for each of them."""
     keep: list[bool] = []
     for entry in input_entries(definition):
@@ -63,32 +59,52 @@ def _without_forced(node: Node, definition: Definition, values: list[Any]) -> li
         elif not is_socket(entry):
             name, kind, options, required = entry
             single = {"input": {"required" if required else "optional": {name: [kind, options]}}}
-            keep += [True] * saved_count(node.type, single)
+            keep += [True] * len(saved_names("", single, None))
     has_forced = not all(keep)
     if has_forced and len(values) == len(keep):
         return [value for value, kept in zip(values, keep, strict=True) if kept]
     return values
 
 
-def _repair(
-    node: Node, definition: Definition, values: list[Any] | None
-) -> tuple[list[Any] | None, Repair | None]:
-    named = node.named_values
-    if values is None:
-        if named:
-            return _by_name(node, definition, named), Repair("named", "values were taken by name")
-        return None, None
+def _repaired(node: Node, definition: Definition) -> tuple[Saved, Repair | None]:
+    values, named = node.values, node.named_values
+    if isinstance(values, dict):
+        known = set(saved_names(node.type, definition, values))
+        return (values, None) if known & set(values) else (_as_saved(node, definition), None)
+    if not values:
+        return (named, Repair("named", "values were taken by name")) if named else (values, None)
+    values = _without_forced(definition, values)
+    if named and len(named) == len(values):
+        by_name = dict(zip(named, values, strict=True))
+        if _is_better(node, definition, by_name):
+            detail = "values were taken in the order of the saved names"
+            return by_name, Repair("named", detail) if _differ(node, definition, values, by_name) else None
     if _fits(node, definition, values):
         return values, None
-    if named and len(named) == len(values):
-        by_key = dict(zip(named, values, strict=True))
-        candidate = _by_name(node, definition, by_key)
-        if _fits(node, definition, candidate):
-            return candidate, Repair("named", "values were taken in the order of the saved names")
     for candidate, detail in _shifts(node, definition, values):
         if _fits(node, definition, candidate):
             return candidate, Repair("shifted", detail)
     return values, Repair("unfitting", f"{len(values)} saved values do not fit the node's widgets")
+
+
+def _is_better(node: Node, definition: Definition, by_name: dict[str, Any]) -> bool:
+    """Whether the saved names are another list than our widgets', or the same in another order."""
+    widgets = [widget for widget in build_widgets(node.type, definition, by_name) if widget.saved]
+    ours = [widget.name for widget in widgets]
+    moved = len(ours) != len(by_name) or set(ours) == set(by_name)
+    return moved and ours != list(by_name) and all(_plausible(widget, widget.value) for widget in widgets)
+
+
+def _differ(node: Node, definition: Definition, *sources: Saved) -> bool:
+    first, second = (
+        [
+            (widget.name, widget.value)
+            for widget in build_widgets(node.type, definition, source)
+            if widget.sent
+        ]
+        for source in sources
+    )
+    return first != second
 
 
 def _shifts(node: Node, definition: Definition, values: list[Any]) -> Iterator[tuple[list[Any], str]]:
@@ -102,8 +118,11 @@ def _shifts(node: Node, definition: Definition, values: list[Any]) -> Iterator[t
         if value in CONTROL_VALUES:
             yield values[:position] + values[position + 1 :], "a surplus control_after_generate was left out"
     for position, widget in enumerate(widgets):
-        if widget.name == "upload":
-            yield [*values[:position], "image", *values[position:]], "a missing upload button was put in"
+        if widget.type == "BUTTON":
+            yield (
+                [*values[:position], widget.options["rests"], *values[position:]],
+                "a missing upload button was put in",
+            )
 
 
 def _fits(node: Node, definition: Definition, values: list[Any]) -> bool:
@@ -114,8 +133,10 @@ def _fits(node: Node, definition: Definition, values: list[Any]) -> bool:
 
 
 def _plausible(widget: Widget, value: Any) -> bool:
-    if value is None:
+    if value is None or value is NOTHING:
         return True
+    if widget.type == "BUTTON":
+        return bool(value == widget.options.get("rests"))
     if widget.type in ("INT", "FLOAT"):
         return isinstance(value, int | float) or (isinstance(value, str) and _is_number(value))
     if widget.type == "BOOLEAN":
@@ -123,7 +144,7 @@ def _plausible(widget: Widget, value: Any) -> bool:
     if widget.type == "CONTROL":
         return isinstance(value, bool) or value in CONTROL_VALUES
     if widget.type == "COMBO":
-        return not isinstance(value, int | float) or value in (widget.options.get("options") or ())
+        return not isinstance(value, int | float) or value in choices(widget.options)
     if widget.type == "STRING":
         return not isinstance(value, bool | dict)
     return True

@@ -5,12 +5,15 @@ Rules that follow the definition alone; links and subgraphs are elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.workflow.defaults import NOTHING, choices, default_value, is_multiple, whole
+
 Definition = Mapping[str, Any]
 InputEntry = tuple[str, str, Mapping[str, Any], bool]  # name, type, options, required
+Saved = Sequence[Any] | Mapping[str, Any] | None
 
 WIDGET_TYPES = frozenset(
     [
@@ -69,8 +72,8 @@ _LOAD_3D_BUTTONS = (
     ("upload extra resources", "uploadExtraResources"),
     ("clear", "clear"),
 )
+MAX_GROUP_ROWS = 20
 _MEDIA_UPLOADS = ("image_upload", "video_upload", "animated_image_upload")
-NOTHING: Any = object()  # the value of a widget that sends nothing
 
 
 @dataclass(slots=True)
@@ -124,14 +127,9 @@ def is_forced(entry: InputEntry) -> bool:
     return is_socket(entry) and str(options.get("widgetType") or kind) in WIDGET_TYPES
 
 
-def build_widgets(node_type: str, definition: Definition, values: list[Any] | None) -> list[Widget]:
-    """All widgets of a node, with the saved values laid on one by one; missing ones keep their defaults."""
-    return list(_Walk(node_type, definition, iter(values or ())).widgets())
-
-
-def saved_count(node_type: str, definition: Definition) -> int:
-    """How many values a node with default choices saves."""
-    return sum(widget.saved for widget in build_widgets(node_type, definition, None))
+def build_widgets(node_type: str, definition: Definition, values: Saved) -> list[Widget]:
+    """All widgets with the saved values, taken one by one or by name; missing ones keep their defaults."""
+    return list(_Walk(node_type, definition, values).widgets())
 
 
 def sent_value(widget: Widget) -> Any:
@@ -144,15 +142,16 @@ def sent_value(widget: Widget) -> Any:
 class _Walk:
     """One pass over a definition; each saved widget takes the next value, so a choice can add widgets."""
 
-    def __init__(self, node_type: str, definition: Definition, values: Iterator[Any]) -> None:
+    def __init__(self, node_type: str, definition: Definition, values: Saved) -> None:
         self.node_type = node_type
-        self.values = values
+        self.named = values if isinstance(values, Mapping) else None
+        self.listed = iter(()) if values is None or isinstance(values, Mapping) else iter(values)
         self.entries = input_entries(definition)
         self.has_order = bool(definition.get("input_order"))
-        self.has_model_file = any(name == "model_file" for name, *_ in self.entries)
+        self.has_model_file = False
 
     def widgets(self) -> Iterator[Widget]:
-        uploads = [button for entry in self.entries for button in _upload_button(entry)]
+        uploads = [button for entry in self.entries for button in _upload_button(entry)][:1]
         last_required = max((i for i, entry in enumerate(self.entries) if entry[3]), default=-1)
         for index, entry in enumerate(self.entries):
             yield from self.of_input(entry)
@@ -163,13 +162,17 @@ class _Walk:
         if self.node_type in _VIEWER_NODES:
             yield self.load(Widget("image", "", fixed=True))
         if any(kind == "WEBCAM" for _, kind, *_ in self.entries):
-            yield self.load(Widget("capture", "capture"))
+            yield self.load(Widget("capture", "capture", sent=False))
         if self.node_type == "CustomCombo":
             yield from self.custom_combo_rows()
 
     def load(self, widget: Widget) -> Widget:
+        self.has_model_file = self.has_model_file or widget.name == "model_file"
         if widget.saved:
-            value = next(self.values, NOTHING)
+            if self.named is not None:
+                value = self.named.get(widget.name, NOTHING)
+            else:
+                value = next(self.listed, NOTHING)
             if value is not NOTHING and not widget.fixed:
                 widget.value = _repaired(self.node_type, widget, value)
         return widget
@@ -188,19 +191,19 @@ class _Walk:
             yield self.load(extra)
 
     def dynamic_combo(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
-        choices = {str(choice.get("key")): choice for choice in options.get("options") or ()}
-        key = self.load(Widget(name, next(iter(choices), None), kind, options))
+        offered = {str(choice.get("key")): choice for choice in choices(options) if isinstance(choice, dict)}
+        key = self.load(Widget(name, next(iter(offered), NOTHING), kind, options))
         yield key
-        chosen = choices.get(str(key.value)) or {}
+        chosen = offered.get(str(key.value)) or {}
         for child in input_entries({"input": chosen.get("inputs") or {}}):
             yield from self.of_input((f"{name}.{child[0]}", *child[1:]))
 
     def dynamic_group(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
         template = options.get("template") or {}
-        count = self.load(Widget(name, template.get("min", 0), kind, options, sent=False))
+        fewest, most = whole(template.get("min"), 0), whole(template.get("max"), MAX_GROUP_ROWS)
+        count = self.load(Widget(name, fewest, kind, options, sent=False))
         yield count
-        rows = count.value if isinstance(count.value, int) else 0
-        for row in range(rows):
+        for row in range(max(fewest, min(whole(count.value, 0), most, MAX_GROUP_ROWS))):
             for child in input_entries({"input": template}):
                 yield from self.of_input((f"{name}.{row}.{child[0]}", *child[1:]))
 
@@ -238,9 +241,14 @@ class _Walk:
         yield self.load(Widget(f"{name} button", "", sent=False))
 
     def custom_combo_rows(self) -> Iterator[Widget]:
-        yield self.load(Widget("index", 0, "INT"))
-        for number, value in enumerate([*self.values] or [""], 1):
-            yield Widget(f"option{number}", value)
+        """The last row is always empty: filling it makes another. The index is made when a prompt is."""
+        yield self.load(Widget("index", -1, "INT", fixed=True))
+        number, row = 1, self.load(Widget("option1", ""))
+        while row.value:
+            yield row
+            number += 1
+            row = self.load(Widget(f"option{number}", ""))
+        yield row
 
 
 _SPECIAL: dict[str, Callable[[_Walk, str, str, Mapping[str, Any]], Iterator[Widget]]] = {
@@ -259,48 +267,16 @@ _SPECIAL: dict[str, Callable[[_Walk, str, str, Mapping[str, Any]], Iterator[Widg
     "AUDIO_RECORD": _Walk.audio_record,
 }
 
-_EMPTY_VIDEO_EDIT = {
-    "trim": {"start_time": 0, "duration": 0},
-    "crop": {"x": 0, "y": 0, "width": 0, "height": 0},
-}
-_DEFAULTS: dict[str, Callable[[], Any]] = {
-    "INT": lambda: 0,
-    "FLOAT": lambda: 0,
-    "BOOLEAN": lambda: False,
-    "BOUNDING_BOX": lambda: {"x": 0, "y": 0, "width": 512, "height": 512},
-    "BOUNDING_BOXES": list,
-    "CURVE": lambda: {"points": [[0, 0], [1, 1]], "interpolation": "linear"},
-    "RANGE": lambda: {"min": 0, "max": 1},
-    "COMPOSITOR": dict,
-    "CHART": dict,
-    "COLORS": list,
-    "GALLERIA": list,
-    "LIGHT_INFO_PREVIEW": list,
-    "VIDEO_EDIT": lambda: {part: dict(fields) for part, fields in _EMPTY_VIDEO_EDIT.items()},
-    "PAINTER": lambda: NOTHING,
-}
-
-
-def default_value(kind: str, options: Mapping[str, Any]) -> Any:
-    """What a fresh widget holds."""
-    if kind == "COMBO":
-        if options.get("multi_select") is not None and options.get("multi_select") is not False:
-            return options.get("default", [])
-        if "default" in options:
-            return options["default"]
-        if options.get("remote"):
-            return "Loading..."
-        return next(iter(options.get("options") or ()), NOTHING)
-    return options["default"] if "default" in options else _DEFAULTS.get(kind, str)()
-
 
 def _followers(name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
+    if kind == "COMBO" and is_multiple(options):
+        return
     if kind == "COMBO" and options.get("remote"):
         yield Widget("auto-refresh", False, "BOOLEAN", sent=False)
-        if options["remote"].get("refresh_button"):
+        if isinstance(options["remote"], dict) and options["remote"].get("refresh_button"):
             yield Widget("refresh", "refresh")
     control = options.get("control_after_generate")
-    by_name = kind == "INT" and control is None and name.rpartition(".")[2] in ("seed", "noise_seed")
+    by_name = kind == "INT" and control is None and name in ("seed", "noise_seed")
     if kind in ("INT", "FLOAT", "COMBO") and (control or by_name):
         yield control_widget(kind, control)
         if kind == "COMBO":
@@ -320,9 +296,14 @@ def control_widget(kind: str, control: Any) -> Widget:
 def _upload_button(entry: InputEntry) -> Iterator[Widget]:
     _, kind, options, required = entry
     if kind == "COMBO" and required and any(options.get(upload) for upload in _MEDIA_UPLOADS):
-        yield Widget("upload", "image", sent=False)
+        yield _button("image")
     elif kind == "COMBO" and options.get("audio_upload"):
-        yield Widget("upload", "", sent=False)
+        yield _button("")
+
+
+def _button(rests: str) -> Widget:
+    """`rests`: the value that it keeps; another one in its place belongs to another widget."""
+    return Widget("upload", rests, "BUTTON", {"rests": rests}, sent=False)
 
 
 def _autogrow_row(options: Mapping[str, Any]) -> InputEntry:
@@ -333,16 +314,16 @@ def _autogrow_row(options: Mapping[str, Any]) -> InputEntry:
 def autogrow_names(options: Mapping[str, Any]) -> list[str]:
     """The rows that exist before anything is connected: one more than the minimum."""
     template = options.get("template") or {}
-    rows = int(template.get("min", 1)) + 1
+    rows = min(whole(template.get("min"), 1) + 1, whole(template.get("max"), 100), 100)
     names = template.get("names")
     if names:
-        return list(names)[:rows]
-    return [f"{template.get('prefix', '')}{row}" for row in range(min(rows, int(template.get("max", 100))))]
+        return [str(name) for name in names][:rows]
+    return [f"{template.get('prefix', '')}{row}" for row in range(rows)]
 
 
 def _repaired(node_type: str, widget: Widget, value: Any) -> Any:
     if widget.type == "COMBO" and value is None:
-        return next(iter(widget.options.get("options") or ()), None)
+        return next(iter(choices(widget.options)), None)
     if widget.type == "CONTROL" and isinstance(value, bool):
         return "randomize" if value else "fixed"
     samplers = ("KSampler", "KSamplerAdvanced")

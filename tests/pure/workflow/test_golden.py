@@ -1,24 +1,15 @@
 """Workflows recorded from ComfyUI's own editor, with the prompt that it made of each."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.workflow.convert import convert
+from tests.pure.workflow.drawn import DEFINITIONS, GOLDEN
 
-GOLDEN = Path(__file__).parent / "golden"
 BROWSER_MADE = "<made in the browser>"
 CASES = sorted(path.stem for path in GOLDEN.glob("[a-h][0-9]*.json"))
-
-
-def definitions() -> dict[str, Any]:
-    core = json.loads((GOLDEN / "object_info.json").read_text())
-    return core | json.loads((GOLDEN / "object_info_synthetic.json").read_text())
-
-
-DEFINITIONS = definitions()
 
 
 def essence(prompt: dict[str, Any]) -> dict[str, Any]:

@@ -1,18 +1,13 @@
 """Where the converter does better than the recorded editor, in its default mode."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.workflow.convert import Conversion, convert
 from app.workflow.schema import NotAWorkflow
-
-GOLDEN = Path(__file__).parent / "golden"
-DEFINITIONS: dict[str, Any] = json.loads((GOLDEN / "object_info.json").read_text()) | json.loads(
-    (GOLDEN / "object_info_synthetic.json").read_text()
-)
+from tests.pure.workflow.drawn import DEFINITIONS, GOLDEN
 
 
 def case(name: str) -> dict[str, Any]:
