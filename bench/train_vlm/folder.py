@@ -37,7 +37,7 @@ def write_model(vision: Vision, config: LlavaConfig, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stored = config.to_diff_dict() | {"language_model": LANGUAGE_MODEL}
     for part in (stored, stored["text_config"], stored["vision_config"]):
-        for key in ("_name_or_path", "dtype", "quantization_config"):
+        for key in ("_name_or_path", "_model_name_or_path", "dtype", "quantization_config"):
             part.pop(key, None)
     _write_json(stored, folder / CONFIG)
     weights = {PREFIX + name: value.half().contiguous() for name, value in vision.state_dict().items()}

@@ -1,4 +1,4 @@
-"""One lesson: its optimiser, its learning rate over time, its log, and the file to go on from."""
+"""One lesson: its optimisers, its learning rate over time, its log, and the file to go on from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG_EVERY, SAVE_EVERY = 50, 100  # steps
 
 
 class Lesson:
-    """Owns an optimiser over the parameters of `learner`; iterating over it counts what is left."""
+    """Owns the optimisers of the parameters of `learner`; iterating over it counts what is left."""
 
     def __init__(
         self,
@@ -28,9 +28,7 @@ class Lesson:
     ) -> None:
         self._learner, self._checkpoint = learner, checkpoint
         self._steps, self._rate, self._warm_up = steps, rate, warm_up
-        self._optimiser = torch.optim.AdamW(
-            learner.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=weight_decay, fused=True
-        )
+        self._optimisers = _optimisers(learner, rate, weight_decay)
         self.generator = torch.Generator().manual_seed(0)
         self._done = 0
         self._sums: dict[str, float] = {}
@@ -46,10 +44,11 @@ class Lesson:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._learner.parameters(), 1.0)
         left = 1 - self._done / self._steps
-        for group in self._optimiser.param_groups:
-            group["lr"] = self._rate * min(1, (self._done + 1) / self._warm_up, left / DECAY)
-        self._optimiser.step()
-        self._optimiser.zero_grad()
+        for optimiser in self._optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = self._rate * min(1, (self._done + 1) / self._warm_up, left / DECAY)
+            optimiser.step()
+            optimiser.zero_grad()
         self._done += 1
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
@@ -67,7 +66,7 @@ class Lesson:
         state = {
             "done": self._done,
             "learner": self._learner.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self._optimisers],
             "generator": self.generator.get_state(),
         }
         fresh = self._checkpoint.with_suffix(".part")
@@ -77,5 +76,20 @@ class Lesson:
     def _restore(self, state: dict[str, Any]) -> None:
         self._done = state["done"]
         self._learner.load_state_dict(state["learner"])
-        self._optimiser.load_state_dict(state["optimiser"])
+        for optimiser, saved in zip(self._optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
         self.generator.set_state(state["generator"])
+
+
+def _optimisers(learner: nn.Module, rate: float, weight_decay: float) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside the blocks and the projector, AdamW for all the rest."""
+    inner, rest = [], []
+    for name, value in learner.named_parameters():
+        is_inner = value.ndim == 2 and ("encoder.layers" in name or "projector" in name)
+        (inner if is_inner else rest).append(value)
+    return [
+        torch.optim.Muon(
+            inner, lr=rate, weight_decay=weight_decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        ),
+        torch.optim.AdamW(rest, lr=rate, betas=(0.9, 0.98), weight_decay=weight_decay, fused=True),
+    ]
