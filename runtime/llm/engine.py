@@ -19,7 +19,8 @@ import torch
 
 from runtime.llm import gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
-from runtime.llm.lane import Deliver, Lane, Prepared
+from runtime.llm.intake import Prepared
+from runtime.llm.lane import Deliver, Lane
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
 from runtime.platform.handle import CancelledEvent, Failed, Handle

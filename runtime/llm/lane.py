@@ -7,63 +7,35 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
-from runtime.llm import sample, tool_calls
+from runtime.llm import sample
 from runtime.llm.answer import Answer
 from runtime.llm.api import (
-    ChatRequest,
-    CompleteRequest,
     Completion,
     Embedding,
-    EmbedRequest,
     FinishReason,
-    Grammar,
     LanguageStats,
     Request,
-    SamplingParams,
     Token,
-    Tokenized,
     TokenizeRequest,
-    media_of,
 )
 from runtime.llm.batch import Batch, build
 from runtime.llm.features import FeatureStore
-from runtime.llm.grammar import Constraint, Grammars
-from runtime.llm.media import MediaPrompt
+from runtime.llm.intake import HiddenStates, Intake, Prepared
 from runtime.llm.model import LanguageModel
 from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
 from runtime.llm.scheduler import Outcome, Row, Scheduler, TokenSequence
-from runtime.llm.text import Codec, TextStream
-from runtime.llm.tool_calls import ToolStream
-from runtime.llm.vocabulary import Vocabulary
-from runtime.platform.errors import OutOfMemory, RuntimeFault, Unsupported
+from runtime.llm.text import Codec
+from runtime.platform.errors import OutOfMemory, RuntimeFault
 from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request's tokens, and what else was made of it before it starts."""
-
-    tokens: list[int]
-    media: MediaPrompt | None = None
-    constraint: Constraint | None = None
-    tokenized: Tokenized | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenStates:
-    """What an embed request collects: chunks by where they begin, so that one made anew replaces itself."""
-
-    layer: int
-    chunks: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -98,13 +70,11 @@ class Lane:
         on_forward: Callable[[int], None] | None,
     ) -> None:
         self.model = model
-        self.codec = codec
         self.runner = Runner(model, num_pages, page_size)
         self.scheduler = Scheduler(
             Pages(num_pages, page_size), max_batch_tokens=max_batch_tokens, max_rows=max_rows
         )
-        self.vocabulary = Vocabulary(codec, model.end_ids | codec.end_ids)
-        self.grammars = Grammars(self.vocabulary)
+        self.intake = Intake(model, codec, self.scheduler.capacity)
         self.features = (
             None
             if model.processor is None
@@ -122,43 +92,18 @@ class Lane:
     def has(self, request_id: str) -> bool:
         return request_id in self._live
 
-    @property
-    def max_length(self) -> int:
-        return min(self.model.context_length, self.scheduler.capacity)
-
     def prepare(self, request: Request) -> Prepared:
         """What may take long before a request can start. Called beside the engine's thread."""
-        tokens, media = self._read(request)
-        if isinstance(request, TokenizeRequest):
-            pieces = tuple(self.vocabulary.bytes_of(token) for token in tokens)
-            return Prepared(tokens, tokenized=Tokenized(tuple(tokens), pieces, self.max_length))
-        if isinstance(request, EmbedRequest):
-            return Prepared(tokens, media)
-        sample.check(request.params, self.codec.vocabulary_size)
-        if request.params.logprobs is not None:
-            self.vocabulary.make_ready()
-        grammar = self._grammar(request)
-        return Prepared(tokens, media, None if grammar is None else self.grammars.start(grammar))
-
-    def _read(self, request: Request) -> tuple[list[int], MediaPrompt | None]:
-        processor = self.model.processor
-        if processor is None:
-            return self.codec.prompt_ids(request), None
-        items = [processor.item(each) for each in media_of(request)]
-        tokens = self.codec.prompt_ids(request, processor.template(items))
-        return tokens, processor.prompt(tokens, items, self.model.network) if items else None
+        return self.intake.prepare(request)
 
     def add(self, request: Request, prepared: Prepared, deliver: Deliver) -> None:
         """Raises `RuntimeFault` with a sentence when the request can never be served."""
         if isinstance(request, TokenizeRequest):
             deliver(Done(request.id, prepared.tokenized))
             return
-        if isinstance(request, EmbedRequest):
-            live = self._embed(request, prepared, deliver)
-        else:
-            live = self._generate(request, prepared, deliver)
-        self._live[request.id] = live
-        self.scheduler.add(live.sequence)
+        sequence, work = self.intake.start(request, prepared)
+        self._live[request.id] = Live(request, sequence, work, deliver)
+        self.scheduler.add(sequence)
 
     def cancel(self, request_id: str) -> None:
         self._end(request_id, CancelledEvent(request_id))
@@ -294,58 +239,6 @@ class Lane:
 
     # -- the beginning and the end of a request --------------------------------------------------------------
 
-    def _grammar(self, request: ChatRequest | CompleteRequest) -> Grammar | None:
-        if isinstance(request, CompleteRequest) or not request.must_call:
-            return request.params.grammar
-        if request.params.grammar is not None:
-            raise Unsupported("an answer that must call a tool cannot have a grammar of its own")
-        wanted = [tool for tool in request.tools if tool.name in request.must_call]
-        if not wanted:
-            raise Unsupported(f"there is no tool called {request.must_call[0]}")
-        return tool_calls.demand(self.codec.tool_style, wanted)
-
-    def _generate(self, request: ChatRequest | CompleteRequest, prepared: Prepared, deliver: Deliver) -> Live:
-        params, tokens = request.params, prepared.tokens
-        self._check_length(tokens, room_for=1)
-        end_ids = self._end_ids(params)
-        sequence = _sequence(
-            request.id,
-            prepared,
-            max_length=min(len(tokens) + params.max_tokens, self.max_length),
-            end_ids=end_ids,
-        )
-        tools = request.tools if isinstance(request, ChatRequest) else ()
-        work = Answer(
-            sample.choice(params, len(tokens), end_ids, prepared.constraint),
-            TextStream(self.codec, tokens, params.stop, shows_control_tokens=bool(tools)),
-            ToolStream(self.codec.tool_style, tools) if tools else None,
-            self.vocabulary,
-        )
-        return Live(request, sequence, work, deliver)
-
-    def _embed(self, request: EmbedRequest, prepared: Prepared, deliver: Deliver) -> Live:
-        tokens, count = prepared.tokens, self.model.num_hidden
-        if not -count <= request.layer < count:
-            raise Unsupported(f"layer {request.layer} is not there; supported are {-count} to {count - 1}")
-        self._check_length(tokens, room_for=0)
-        sequence = _sequence(request.id, prepared, max_length=len(tokens), generates=False)
-        return Live(request, sequence, HiddenStates(request.layer), deliver)
-
-    def _end_ids(self, params: SamplingParams) -> frozenset[int]:
-        own = frozenset() if params.ignore_eos else self.model.end_ids | self.codec.end_ids
-        return own | frozenset(params.stop_token_ids)
-
-    def _check_length(self, tokens: list[int], room_for: int) -> None:
-        if not tokens:
-            raise Unsupported("the prompt is empty; at least one token is needed")
-        limit = self.max_length - room_for
-        if len(tokens) > limit:
-            is_context = self.max_length == self.model.context_length
-            what = "its context" if is_context else "the memory for its pages"
-            raise Unsupported(
-                f"the prompt has {len(tokens)} tokens; {what} holds {limit} for a prompt of {self.codec.name}"
-            )
-
     def _end(self, request_id: str, event: Event) -> None:
         live = self._live.pop(request_id, None)
         if live is not None:
@@ -371,27 +264,6 @@ class Lane:
         largest = max((row.sequence for row in rows), key=lambda sequence: len(sequence.tokens))
         size = f"{len(largest.tokens)} tokens"
         self.fail(largest.id, OutOfMemory(f"a request of {size} does not fit in memory beside the model"))
-
-
-def _sequence(
-    id: str,
-    prepared: Prepared,
-    *,
-    max_length: int,
-    end_ids: frozenset[int] = frozenset(),
-    generates: bool = True,
-) -> TokenSequence:
-    media = prepared.media
-    return TokenSequence(
-        id,
-        prepared.tokens,
-        max_length,
-        end_ids,
-        generates,
-        keys=[] if media is None else media.keys,
-        atoms=() if media is None else media.atoms,
-        media=media,
-    )
 
 
 def _completion(sequence: TokenSequence, answer: Answer, finish: FinishReason) -> Completion:
