@@ -12,9 +12,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForMultimodalLM, AutoTokenizer
+from transformers.initialization import no_init_weights
 
 from runtime.llm import processors
 from runtime.llm.processors import assemble
@@ -54,13 +54,15 @@ def read(path: Path, language: Any, others: Mapping[str, Path]) -> tuple[Any, Pr
     """A network around the weights of `language`, with its processor; `Unsupported` when weights lack."""
     config = AutoConfig.from_pretrained(path, local_files_only=True)
     config.text_config = deepcopy(language.config)
-    with torch.device("meta"):
+    with no_init_weights():  # memory that is never written costs nothing, and fixed tables are filled in
         network = AutoModelForMultimodalLM.from_config(config)
     network.model.language_model = language.get_decoder()
     network.set_output_embeddings(language.get_output_embeddings())
     weights = {name: each.to(language.dtype) for name, each in load_file(path / WEIGHTS).items()}
     network.load_state_dict(weights, strict=False, assign=True)
-    left = [name for name, each in network.named_parameters() if each.is_meta]
+    borrowed = {id(each) for each in language.state_dict(keep_vars=True).values()}
+    own = [name for name, each in network.state_dict(keep_vars=True).items() if id(each) not in borrowed]
+    left = [name for name in own if name not in weights]
     if left:
         raise Unsupported(f"{path.name} lacks weights, among them {left[0]}")
     network.generation_config = language.generation_config
