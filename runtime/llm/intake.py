@@ -78,7 +78,7 @@ class Intake:
         processor = self._model.processor
         if processor is None:
             return self.codec.prompt_ids(request), None
-        items = [processor.item(each) for each in media_of(request)]
+        items = processor.items(media_of(request))
         tokens = self.codec.prompt_ids(request, processor.template(items))
         return tokens, processor.prompt(tokens, items, self._model.network) if items else None
 

@@ -38,13 +38,15 @@ class Features:
 class Item:
     """One image, video or sound, preprocessed by itself, so that nothing of it depends on its neighbours.
 
-    `inputs` are what the encoder takes, `text` is what stands for it in the prompt, and `hash` tells its
-    content. `features` are there when they were computed elsewhere.
+    `inputs` are what the encoder takes, `text` is what stands for it in the prompt, `num_rows` counts
+    the placeholders in that, and `hash` tells its content. `features` are there when they were computed
+    elsewhere.
     """
 
     kind: Kind
     inputs: Mapping[str, torch.Tensor]
     text: str
+    num_rows: int
     hash: bytes
     features: Features | None = None
 

@@ -40,6 +40,9 @@ class Processor:
         self.config = config
         self.tokenizer = processor.tokenizer
         self._processor = processor
+        self._settings = processor._merge_kwargs(
+            tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
+        )
         self._own = threading.local()
 
     @classmethod
@@ -47,6 +50,10 @@ class Processor:
         return cls(assemble.load(folder, config.model_type), config)
 
     # -- before a request starts -----------------------------------------------------------------------------
+
+    def items(self, media: Sequence[Media]) -> list[Item]:
+        """All media of one request, in order; for families to which their number matters."""
+        return [self.item(each) for each in media]
 
     def item(self, media: Media) -> Item:
         """Raises `Unsupported` for a kind that the model does not take or content that it cannot read."""
@@ -60,16 +67,17 @@ class Processor:
             raise
         except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
             raise Unsupported(f"the {kind} cannot be prepared for the model: {error}") from error
-        return Item(kind, inputs, text, content_hash(kind, inputs))
+        num_rows = self.tokenizer.encode(text, add_special_tokens=False).count(self.placeholder(kind))
+        return Item(kind, inputs, text, num_rows, content_hash(kind, inputs))
 
     def preprocess(self, media: Media) -> tuple[dict[str, torch.Tensor], str]:
         """What the encoder takes for this one item, and the text that stands for it in a prompt."""
         processor = self._thread_processor()
         match media:
             case Image():
-                made, texts = processor._process_images([self.raw(media)], return_tensors="pt")
+                made, texts = processor._process_images([self.raw(media)], **self._settings["images_kwargs"])
             case Video():
-                made, texts = processor._process_videos([self.raw(media)], return_tensors="pt")
+                made, texts = processor._process_videos([self.raw(media)], **self._settings["videos_kwargs"])
             case Audio():
                 made, texts = processor._process_audio(
                     [self.raw(media)], sampling_rate=media.rate, return_tensors="pt"
@@ -118,19 +126,13 @@ class Processor:
         }
         placed = []
         for item in items:
-            wanted = self.num_rows(item)
-            taken = tuple(at for _, at in zip(range(wanted), left[item.kind], strict=False))
-            if not taken or len(taken) < wanted:
+            taken = tuple(at for _, at in zip(range(item.num_rows), left[item.kind], strict=False))
+            if not taken or len(taken) < item.num_rows:
                 raise Unsupported(f"the prompt has fewer places than the {item.kind}s given with it")
             placed.append(Placed(item, taken))
         if any(True for each in left.values() for _ in each):
             raise Unsupported("the prompt has more places than the media given with it")
         return placed
-
-    def num_rows(self, item: Item) -> int:
-        """How many placeholders stand for an item."""
-        tokens: list[int] = self.tokenizer.encode(item.text, add_special_tokens=False)
-        return tokens.count(self.placeholder(item.kind))
 
     def placeholder(self, kind: Kind) -> int:
         """The token whose embedding a feature replaces."""
@@ -164,7 +166,7 @@ class Processor:
             for name, each in inputs.items()
         }
         features = self.split(self.encoder(network, kind)(**moved, return_dict=True), items)
-        counts = [(len(each.rows), self.num_rows(item)) for each, item in zip(features, items, strict=True)]
+        counts = [(len(each.rows), item.num_rows) for each, item in zip(features, items, strict=True)]
         assert all(made == wanted for made, wanted in counts), f"rows made and wanted: {counts}"
         return features
 
@@ -172,12 +174,12 @@ class Processor:
         return getattr(network, f"get_{kind}_features")
 
     def stack(self, items: Sequence[Item]) -> dict[str, torch.Tensor]:
-        """Inputs of several items as one call takes them."""
-        return {name: torch.cat([item.inputs[name] for item in items]) for name in items[0].inputs}
+        """Inputs of several items as one call takes them, the smaller ones filled up with zeros."""
+        return {name: _stacked([item.inputs[name] for item in items]) for name in items[0].inputs}
 
     def split(self, output: Any, items: Sequence[Item]) -> list[Features]:
         """An encoder's output item by item."""
-        counts = [self.num_rows(item) for item in items]
+        counts = [item.num_rows for item in items]
         rows = _cut(output.pooler_output, counts)
         layers = [_cut(each, counts) for each in getattr(output, "deepstack_features", None) or ()]
         return [Features(each, tuple(layer[index] for layer in layers)) for index, each in enumerate(rows)]
@@ -195,6 +197,17 @@ class Processor:
         if not hasattr(self._own, "processor"):
             self._own.processor = deepcopy(self._processor)
         return self._own.processor
+
+
+def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    # n times [m, ...] -> [n * m, ...]
+    shape = [max(sizes) for sizes in zip(*(each.shape[1:] for each in tensors), strict=True)]
+    stacked = tensors[0].new_zeros(sum(len(each) for each in tensors), *shape)
+    first = 0
+    for each in tensors:
+        stacked[(slice(first, first + len(each)), *map(slice, each.shape[1:]))] = each
+        first += len(each)
+    return stacked
 
 
 def _cut(output: Any, counts: Sequence[int]) -> list[torch.Tensor]:
