@@ -67,6 +67,9 @@ class Config:
     custom_nodes: bool = True
     whitelisted_packs: tuple[str, ...] = ()
     metadata: bool = True
+    assets: bool = False
+    asset_hashing: bool = False
+    remote_media: Literal["none", "public", "any"] = "none"
     web_root: Path = PROJECT / "web" / "dist"
     examples: Path = PROJECT / "examples"
     log_level: str = "INFO"

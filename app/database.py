@@ -41,6 +41,43 @@ MIGRATIONS = (
     """
     CREATE INDEX history_by_create_time ON history (coalesce(json_extract(summary, '$.create_time'), 0));
     """,
+    """
+    CREATE TABLE content (
+        id INTEGER PRIMARY KEY,
+        hash TEXT UNIQUE,
+        size INTEGER NOT NULL
+    );
+    CREATE TABLE asset (
+        id TEXT PRIMARY KEY,
+        content_id INTEGER NOT NULL REFERENCES content (id),
+        owner TEXT NOT NULL,
+        name TEXT NOT NULL,
+        path TEXT UNIQUE,
+        mtime_ns INTEGER,
+        is_gone INTEGER NOT NULL DEFAULT 0,
+        loader_path TEXT,
+        mime_type TEXT NOT NULL,
+        user_metadata TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        preview_id TEXT,
+        job_id TEXT,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        last_access_time INTEGER NOT NULL,
+        deleted_at INTEGER
+    );
+    CREATE INDEX asset_by_content ON asset (content_id);
+    CREATE INDEX asset_by_time ON asset (created_at, id);
+    CREATE INDEX asset_by_job ON asset (job_id);
+    CREATE TABLE asset_tag (
+        asset_id TEXT NOT NULL REFERENCES asset (id),
+        tag TEXT NOT NULL,
+        automatic INTEGER NOT NULL,
+        PRIMARY KEY (asset_id, tag)
+    ) WITHOUT ROWID;
+    CREATE INDEX asset_tag_by_tag ON asset_tag (tag);
+    CREATE TABLE tag (name TEXT PRIMARY KEY) WITHOUT ROWID;
+    """,
 )
 
 

@@ -26,7 +26,7 @@ _IGNORED_SWITCHES = """
     --use-quad-cross-attention --use-pytorch-cross-attention --use-sage-attention --use-flash-attention
     --use-ck-attention --disable-xformers --force-upcast-attention --dont-upcast-attention
     --disable-api-nodes --disable-partner-nodes --offline --enable-manager --disable-manager-ui
-    --enable-manager-legacy-ui --enable-assets --disable-assets --enable-asset-hashing
+    --enable-manager-legacy-ui --disable-assets
     --list-feature-flags --dont-print-server --log-stdout --debug-hang --disable-auto-launch
 """
 _IGNORED_WITH_VALUES = """
@@ -63,6 +63,9 @@ def parse(argv: Sequence[str]) -> Config:
         custom_nodes=not parsed.disable_all_custom_nodes,
         whitelisted_packs=tuple(parsed.whitelist_custom_nodes),
         metadata=not parsed.disable_metadata,
+        assets=parsed.enable_assets,
+        asset_hashing=parsed.enable_asset_hashing,
+        remote_media=parsed.allow_remote_media,
         log_level=_log_level(parsed.verbose),
         ignored_flags=tuple(sorted(_given_but_ignored(argv))),
         argv=tuple(argv),
@@ -134,8 +137,20 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument("--disable-metadata", action="store_true", help="write no workflow into files")
     work.add_argument("--disable-all-custom-nodes", action="store_true")
     work.add_argument("--whitelist-custom-nodes", nargs="+", default=[], metavar="PACK")
+    network.add_argument(
+        "--allow-remote-media",
+        nargs="?",
+        choices=["none", "public", "any"],
+        const="public",
+        default="none",
+        help="let API clients name media by http(s) addresses; 'any' includes those of private networks",
+    )
     users = parser.add_argument_group("users and editor")
     users.add_argument("--multi-user", action="store_true")
+    users.add_argument("--enable-assets", action="store_true", help="keep files as assets, at /api/assets")
+    users.add_argument(
+        "--enable-asset-hashing", action="store_true", help="read every file whole, to know equal ones"
+    )
     users.add_argument("--front-end", choices=["treadle", "official"], default="treadle")
     users.add_argument("--front-end-root", type=Path, metavar="D")
     for flag in _IGNORED_SWITCHES.split():

@@ -20,7 +20,7 @@ from app.events import ExecutionEnd, QueueChanged
 from app.files import Files
 from app.graph.report import Outcome
 from app.graph.run import run_job
-from app.graph.services import Services
+from app.graph.services import Saved, Services
 from app.history import History
 from app.history_item import crashed, history_row, not_run
 from app.metrics import Metrics
@@ -47,6 +47,7 @@ class Jobs:
         backlog: Backlog,
         startup: Startup,
         metrics: Metrics,
+        saved: Saved,
     ) -> None:
         self._config = config
         self._queue = queue
@@ -56,6 +57,7 @@ class Jobs:
         self._backlog = backlog
         self._startup = startup
         self._metrics = metrics
+        self._saved = saved
         self._services: Services | None = None
         self._left: dict[str, StoredPrompt] = {}
         self._arriving: dict[str, Job] = {}
@@ -170,7 +172,7 @@ class Jobs:
             # what waits stays on disk for a start that succeeds
             return
         self._services = await asyncio.to_thread(
-            services_for, studio, self._config, self._files, self._bus.publish
+            services_for, studio, self._config, self._files, self._bus.publish, self._saved
         )
         gradients_off()
         for stored in tuple(self._left.values()):

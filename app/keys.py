@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from app.assets.catalog import Catalog
 from app.bus import Bus
 from app.config import Config
 from app.database import Database
@@ -27,3 +28,5 @@ JOBS = web.AppKey("jobs", Jobs)
 DEFINITIONS = web.AppKey("definitions", Definitions)
 LOGS = web.AppKey("logs", Logs)
 METRICS = web.AppKey("metrics", Metrics)
+# only there with --enable-assets
+CATALOG = web.AppKey("catalog", Catalog)

@@ -13,6 +13,8 @@ from aiohttp.typedefs import Middleware
 
 from app import ws
 from app.api import (
+    asset_scans,
+    asset_uploads,
     assets,
     convert,
     editor,
@@ -32,6 +34,7 @@ from app.api import (
     userdata,
     users,
 )
+from app.assets.catalog import Catalog
 from app.backlog import Backlog
 from app.bus import Bus
 from app.compat.host import HOST, Host, set_host
@@ -41,9 +44,23 @@ from app.database import Database
 from app.definitions import Definitions
 from app.files import Files
 from app.folders import ModelFolders
+from app.graph.services import Saved, as_it_is
 from app.history import History
 from app.jobs import Jobs
-from app.keys import BUS, CONFIG, DATABASE, DEFINITIONS, FILES, HISTORY, JOBS, LOGS, METRICS, STARTUP, USERS
+from app.keys import (
+    BUS,
+    CATALOG,
+    CONFIG,
+    DATABASE,
+    DEFINITIONS,
+    FILES,
+    HISTORY,
+    JOBS,
+    LOGS,
+    METRICS,
+    STARTUP,
+    USERS,
+)
 from app.logs import Logs
 from app.metrics import Metrics
 from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
@@ -75,6 +92,8 @@ _RESOURCES = (
     users,
 )
 _OPENAI = (chat, completions, models)
+# fixed paths before those that end in an id
+_ASSETS = (asset_scans, asset_uploads, assets)
 _DATABASE_FILE = "treadle.sqlite"
 _QUEUE_LOCK = "treadle.queue.lock"
 
@@ -97,7 +116,11 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
     app[BUS], app[DATABASE], app[HISTORY] = bus, database, past
     app[DEFINITIONS], app[LOGS] = Definitions(files), Logs(bus.publish)
     app[USERS] = Users(config.directories.user, config.multi_user)
-    app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics)
+    saved: Saved = as_it_is
+    if config.assets:
+        app[CATALOG] = Catalog(database, files, bus.publish, config.asset_hashing)
+        saved = app[CATALOG].saved
+    app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics, saved)
     app[HOST] = Host(config, files, publish=bus.publish, jobs=app[JOBS])
     app[PACK_ROUTES] = app[HOST].routes
     app[ws.OPEN_SOCKETS] = set()
@@ -117,7 +140,11 @@ async def _directories(app: web.Application) -> AsyncIterator[None]:
 
 async def _database(app: web.Application) -> AsyncIterator[None]:
     await app[DATABASE].open()
+    if CATALOG in app:
+        await app[CATALOG].open()
     yield
+    if CATALOG in app:
+        await app[CATALOG].close()
     await app[DATABASE].close()
 
 
@@ -141,9 +168,10 @@ def _add_routes(app: web.Application) -> None:
     """Every route plain and below /api, except what browsers fetch by plain paths only."""
     app.router.add_get("/ws", ws.connect)
     app.router.add_get("/api/ws", ws.connect)
-    described = [route for resource in (*_RESOURCES, *_OPENAI) for route in resource.routes]
+    resources = (*_RESOURCES, *_OPENAI, *(_ASSETS if CATALOG in app else ()))
+    described = [route for resource in resources for route in resource.routes]
     app[openapi.DOCUMENT] = openapi.described(_definitions(described), system.TREADLE_VERSION)
-    for route in _definitions([*described, *assets.routes]):
+    for route in _definitions([*described, *(() if CATALOG in app else assets.disabled_routes)]):
         route.register(app.router)
         if not route.path.startswith("/internal/"):
             below = web.RouteDef(route.method, f"/api{route.path}", route.handler, route.kwargs)

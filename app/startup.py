@@ -19,7 +19,7 @@ from app.events import Event
 from app.files import Files
 from app.graph.cache import ResultCache
 from app.graph.loops import PackLoops
-from app.graph.services import MAX_THREADS, Services
+from app.graph.services import MAX_THREADS, Saved, Services, as_it_is
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
@@ -68,7 +68,9 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
     return studio
 
 
-def services_for(studio: Studio, config: Config, files: Files, publish: Callable[[Event], None]) -> Services:
+def services_for(
+    studio: Studio, config: Config, files: Files, publish: Callable[[Event], None], saved: Saved = as_it_is
+) -> Services:
     """What `run_job` wants, shared by every job of this process. Nodes, and so torch, are loaded by then."""
     from app.compat.models import ModelFaces
 
@@ -84,6 +86,7 @@ def services_for(studio: Studio, config: Config, files: Files, publish: Callable
         keeps=config.cache_keeps,
         faces=ModelFaces(),
         pack_loops=PackLoops(initializer=gradients_off),
+        saved=saved,
     )
 
 

@@ -23,14 +23,14 @@ PREVIEW_IMAGE, TEXT, PREVIEW_IMAGE_WITH_METADATA = 1, 3, 4
 _IMAGE_FORMATS = {"image/jpeg": 1, "image/png": 2}
 
 
-def server_features(max_upload_bytes: int) -> dict[str, Any]:
+def server_features(max_upload_bytes: int, assets: bool) -> dict[str, Any]:
     """What this server can do, for `GET /features` and the handshake."""
     return {
         "supports_preview_metadata": True,
-        "supports_model_type_tags": False,
+        "supports_model_type_tags": assets,
         "max_upload_size": max_upload_bytes,
         "node_replacements": True,
-        "assets": False,
+        "assets": assets,
         "partner_run_gate_enabled": False,
         "treadle_text": True,
     }

@@ -12,6 +12,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from app import wire
 from app.api.read import query_int
 from app.bus import Direct, Overrun, Replaced, Subscription
+from app.config import Config
 from app.keys import BUS, CONFIG, JOBS
 from app.progress import INTERVAL_S
 
@@ -33,7 +34,7 @@ async def connect(request: web.Request) -> web.WebSocketResponse:
     open_sockets.add(socket)
     writer = asyncio.create_task(_write(request, socket, subscription, translator))
     try:
-        await _read(socket, subscription, translator, request.app[CONFIG].max_upload_bytes)
+        await _read(socket, subscription, translator, request.app[CONFIG])
     finally:
         bus.unsubscribe(subscription)
         open_sockets.discard(socket)
@@ -59,7 +60,7 @@ def _greetings(request: web.Request, client_id: str, since: int | None) -> list[
 
 
 async def _read(
-    socket: web.WebSocketResponse, subscription: Subscription, translator: wire.Wire, max_upload_bytes: int
+    socket: web.WebSocketResponse, subscription: Subscription, translator: wire.Wire, config: Config
 ) -> None:
     is_first = True
     async for received in socket:
@@ -69,7 +70,9 @@ async def _read(
         is_first = False
         if features is not None:
             translator.features = features
-            answer = wire.message("feature_flags", wire.server_features(max_upload_bytes))
+            answer = wire.message(
+                "feature_flags", wire.server_features(config.max_upload_bytes, config.assets)
+            )
             subscription.put(Direct(answer))
 
 

@@ -14,8 +14,13 @@ def guess_type(path: Path) -> str:
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def disposition(path: Path, kind: str = "") -> dict[str, str]:
-    name = "".join("_" if letter in '"\\\r\n' else letter for letter in path.name)
+def is_script(content_type: str) -> bool:
+    """Whether a browser might run it as a page or a script of this server."""
+    return content_type in _SCRIPTS or "xml" in content_type
+
+
+def disposition(name: str, kind: str = "") -> dict[str, str]:
+    name = "".join("_" if letter in '"\\' or not letter.isprintable() else letter for letter in name)
     return {"Content-Disposition": f'{kind}filename="{name}"'}
 
 
@@ -25,7 +30,7 @@ def file_response(path: Path, *, is_image_request: bool = False) -> web.FileResp
         # inside an <img> a browser runs no script
         headers = {"Content-Type": content_type, "Vary": "Sec-Fetch-Dest", "Cache-Control": "no-store"}
         return web.FileResponse(path, headers=headers)
-    if content_type in _SCRIPTS or "xml" in content_type:
+    if is_script(content_type):
         harmless = {"Content-Type": "application/octet-stream", "X-Content-Type-Options": "nosniff"}
-        return web.FileResponse(path, headers={**harmless, **disposition(path, "attachment; ")})
-    return web.FileResponse(path, headers={"Content-Type": content_type, **disposition(path)})
+        return web.FileResponse(path, headers={**harmless, **disposition(path.name, "attachment; ")})
+    return web.FileResponse(path, headers={"Content-Type": content_type, **disposition(path.name)})

@@ -13,12 +13,15 @@ from typing import IO, Literal
 from aiohttp import web
 
 from app import pictures
+from app.api.asset_queries import owner_of
+from app.api.asset_shapes import in_short
 from app.api.content import disposition, file_response
 from app.api.describe import STRING, UPLOAD, takes
 from app.api.read import form
+from app.assets.rows import is_hash
 from app.errors import BadRequest, NotFound
 from app.files import Files, UnsafeName, split_annotation, within
-from app.keys import FILES
+from app.keys import CATALOG, FILES
 
 routes = web.RouteTableDef()
 
@@ -53,7 +56,13 @@ async def view(request: web.Request) -> web.StreamResponse:
     if "filename" not in query:
         raise NotFound("filename is missing")
     kind, subfolder = query.get("type", "output"), query.get("subfolder", "")
-    path = await asyncio.to_thread(_existing, request.app[FILES], query["filename"], kind, subfolder)
+    if CATALOG in request.app and is_hash(query["filename"]):
+        found = await request.app[CATALOG].file_with(query["filename"])
+        if found is None:
+            raise NotFound(f"There is no file with the hash {query['filename']}")
+        path = found
+    else:
+        path = await asyncio.to_thread(existing, request.app[FILES], query["filename"], kind, subfolder)
     if "preview" in query:
         return await _picture(path, lambda: pictures.preview(path, query["preview"]))
     if query.get("channel") == "rgb":
@@ -67,7 +76,7 @@ async def view(request: web.Request) -> web.StreamResponse:
 @takes(_FORM, "multipart/form-data")
 async def upload_image(request: web.Request) -> web.Response:
     upload = await _upload(request)
-    return web.json_response(await asyncio.to_thread(_store, request.app[FILES], upload))
+    return await _answer(request, await asyncio.to_thread(_store, request.app[FILES], upload))
 
 
 @routes.post("/upload/mask")
@@ -75,12 +84,21 @@ async def upload_image(request: web.Request) -> web.Response:
 async def upload_mask(request: web.Request) -> web.Response:
     """The alpha of the upload is put on the picture that `original_ref` names."""
     upload = await _upload(request)
-    return web.json_response(await asyncio.to_thread(_store_mask, request.app[FILES], upload))
+    return await _answer(request, await asyncio.to_thread(_store_mask, request.app[FILES], upload))
+
+
+async def _answer(request: web.Request, stored: dict[str, str]) -> web.Response:
+    """Where the file lies, and the asset that it has become."""
+    if CATALOG not in request.app:
+        return web.json_response(stored)
+    path = _root(request.app[FILES], stored["type"]) / stored["subfolder"] / stored["name"]
+    asset = await request.app[CATALOG].uploaded(path, await owner_of(request))
+    return web.json_response(stored if asset is None else {**stored, "asset": in_short(asset)})
 
 
 async def _picture(path: Path, make: Callable[[], tuple[bytes, str]]) -> web.Response:
     body, content_type = await asyncio.to_thread(make)
-    return web.Response(body=body, content_type=content_type, headers=disposition(path))
+    return web.Response(body=body, content_type=content_type, headers=disposition(path.name))
 
 
 async def _upload(request: web.Request) -> Upload:
@@ -112,7 +130,7 @@ def _root(files: Files, kind: str) -> Path:
     return root
 
 
-def _existing(files: Files, filename: str, kind: str, subfolder: str) -> Path:
+def existing(files: Files, filename: str, kind: str, subfolder: str) -> Path:
     name, annotated = split_annotation(filename)
     if not name or name.startswith("/") or ".." in name or "\0" in name:
         raise BadRequest("filename is not a plain file name")
@@ -170,7 +188,7 @@ def _store_mask(files: Files, upload: Upload) -> dict[str, str]:
         kind, subfolder = str(reference.get("type") or "output"), str(reference.get("subfolder") or "")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise BadRequest("original_ref should be JSON with a filename") from None
-    original = _existing(files, name, kind, subfolder)
+    original = existing(files, name, kind, subfolder)
     return _store(files, replace(upload, content=pictures.with_alpha_of(original, upload.content)))
 
 

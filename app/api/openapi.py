@@ -28,10 +28,18 @@ class Fault(BaseModel):
     extra_info: dict[str, Any]
 
 
+class AssetFault(BaseModel):
+    """What /api/assets says: `code` is for programs."""
+
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
 class Refusal(BaseModel):
     """The body of every answer from 400 on, except for the one-line errors of /jobs and /users."""
 
-    error: Fault | str
+    error: Fault | AssetFault | str
     node_errors: dict[str, Any] = {}
 
 

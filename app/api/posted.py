@@ -73,6 +73,8 @@ def _is_api_prompt(value: Mapping[str, Any]) -> bool:
 
 
 def _of_json(value: dict[str, Any]) -> Posted:
+    if not isinstance(value.get("prompt_id"), str | None):
+        raise BadRequest("prompt_id must be a valid UUID", type="invalid_prompt_id")
     body = validated(PromptBody, value, _FAULT)
     if is_workflow(body.prompt):
         return Posted(body.model_copy(update={"prompt": None}), body.prompt)

@@ -42,7 +42,8 @@ async def system_stats(request: web.Request) -> web.Response:
 
 @routes.get("/features")
 async def features(request: web.Request) -> web.Response:
-    return web.json_response(wire.server_features(request.app[CONFIG].max_upload_bytes))
+    config = request.app[CONFIG]
+    return web.json_response(wire.server_features(config.max_upload_bytes, config.assets))
 
 
 @routes.get("/metrics")

@@ -155,7 +155,7 @@ class _JobRun:
         entry = await self._known_elsewhere(node)
         if entry is not None:
             return entry
-        results = await self._invoked(call, context)
+        results = [await self.services.saved(self.job.id, one) for one in await self._invoked(call, context)]
         return _Results(results, await self._expanded(node, results))
 
     async def _known_elsewhere(self, node: Node) -> Entry | None:

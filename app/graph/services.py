@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -15,7 +15,7 @@ from app.graph.flights import Flights
 from app.graph.loops import PackLoops
 from app.graph.parse import Specs
 from nodes.context import NodeFiles
-from nodes.spec import Library
+from nodes.spec import Library, NodeResult
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
 
@@ -42,13 +42,22 @@ class NoFaces:
         return value
 
 
+# Given the job's id and what a node has answered, says what the client is told of it.
+Saved = Callable[[str, NodeResult], Awaitable[NodeResult]]
+
+
+async def as_it_is(_job_id: str, result: NodeResult) -> NodeResult:
+    return result
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Services:
     """`publish` may be called from any thread. `threads` run the plain functions of nodes.
 
     `pack_locks` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
     time. `keeps` says which results outlive their job: all that the cache has room for, those of the last
-    job, or nothing, and then no node shares another's result.
+    job, or nothing, and then no node shares another's result. `saved` hears of every result, whose words
+    for the client may name files.
     """
 
     specs: Specs
@@ -64,3 +73,4 @@ class Services:
     pack_loops: PackLoops = field(default_factory=PackLoops)
     faces: Faces = field(default_factory=NoFaces)
     keeps: Literal["all", "last", "nothing"] = "all"
+    saved: Saved = as_it_is
