@@ -11,7 +11,9 @@ from typing import Any
 
 from app.workflow.defaults import choices
 from app.workflow.instance import Instance
+from app.workflow.instances import push_primitive
 from app.workflow.promotion import promoted_widgets
+from app.workflow.values import CONTROL_VALUES
 from app.workflow.widgets import Widget
 
 MOST = 2**50
@@ -28,6 +30,21 @@ def advance(root: Instance, rng: random.Random) -> None:
                 if widget.name == inner and name in instance.promoted:
                     value = instance.promoted[name]
                     instance.promoted[name] = next_value(widget, value, control, filter_text, rng)
+        for node_id in instance.primitives:
+            _advance_primitive(instance, node_id, rng)
+
+
+def _advance_primitive(instance: Instance, node_id: str, rng: random.Random) -> None:
+    """Its second value is the control; the first widget that it feeds gives the bounds."""
+    values = instance.scope.nodes[node_id].values
+    fed = (instance.widget(*target) for target in instance.fed_by(node_id))
+    widget = next((widget for widget in fed if widget is not None), None)
+    if widget is None or not isinstance(values, list) or len(values) < 2 or values[1] not in CONTROL_VALUES:
+        return
+    text = str(values[2]) if len(values) > 2 else ""
+    value = instance.primitives[node_id]
+    instance.primitives[node_id] = next_value(widget, value, values[1], text, rng)
+    push_primitive(instance, node_id)
 
 
 def controlled(widgets: Sequence[Widget]) -> Iterator[tuple[Widget, str, str]]:

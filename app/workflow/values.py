@@ -19,7 +19,7 @@ from app.workflow.widgets import (
     is_socket,
 )
 
-CONTROL_VALUES = ("fixed", "increment", "decrement", "randomize")
+CONTROL_VALUES = ("fixed", "increment", "increment-wrap", "decrement", "randomize")
 
 
 @dataclass(frozen=True, slots=True)
