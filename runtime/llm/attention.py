@@ -56,6 +56,9 @@ def attend(
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     # query: [1, Hq, T, D]; key, value: [1, H, T, D] -> [1, T, Hq, Dv]
+    # Models with states decode [R, Hq, 1, D], which are the same rows.
+    num_rows = query.shape[0]
+    query, key, value = (each if num_rows == 1 else each.transpose(0, 2) for each in (query, key, value))
     if paged is None:
         raise Unsupported(f"{type(module).__name__} is not handed the keyword arguments of the forward call")
     if position_bias is not None or attention_mask is not None:
@@ -73,7 +76,8 @@ def attend(
     layer = _Layer(keys, values, heads, paged.windows.get(index), scale, softcap, s_aux)
     parts = [_decode(layer, group, query[0]) for group in batch.decode_groups]
     parts += [_prefill(layer, chunk, query[0], key[0], value[0]) for chunk in batch.chunks]
-    return (parts[0] if len(parts) == 1 else torch.cat(parts))[None], None
+    out = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return out.unflatten(0, (num_rows, -1)), None
 
 
 def _decode(layer: _Layer, group: DecodeGroup, query: torch.Tensor) -> torch.Tensor:
