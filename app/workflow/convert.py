@@ -11,7 +11,6 @@ from typing import Any
 from app.workflow.defaults import NOTHING
 from app.workflow.groups import with_groups_unpacked
 from app.workflow.instance import Instance, rounded
-from app.workflow.instances import Builder, Definitions
 from app.workflow.models import missing_models
 from app.workflow.report import Report
 from app.workflow.resolve import Constant, LinkLoop, Resolver, Source
@@ -20,6 +19,7 @@ from app.workflow.seeds import advance
 from app.workflow.slots import input_type, slot_named
 from app.workflow.texts import choose
 from app.workflow.tokens import Tokens, title_of
+from app.workflow.tree import Builder, Definitions
 from app.workflow.virtual import is_virtual
 from app.workflow.widgets import Widget, input_entries, is_socket, sent_value
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from app.workflow.tolerant import sequence
+
 NOTHING: Any = object()  # the value of a widget that sends nothing
 
 _EMPTY_VIDEO_EDIT = {
@@ -53,9 +55,4 @@ def is_multiple(options: Mapping[str, Any]) -> bool:
 
 
 def choices(options: Mapping[str, Any]) -> Sequence[Any]:
-    offered = options.get("options")
-    return offered if isinstance(offered, list | tuple) else ()
-
-
-def whole(value: Any, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+    return sequence(options.get("options"))

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.workflow.schema import SUBGRAPH_INPUT, SUBGRAPH_OUTPUT, Node, read_node
 from app.workflow.slots import node_slots
+from app.workflow.tolerant import mapping, mappings, sequence
 from app.workflow.values import load_widgets
 from app.workflow.virtual import REROUTES
 from app.workflow.widgets import Definition, Widget
@@ -22,18 +23,14 @@ _SILENT = frozenset({"Note", "MarkdownNote"})
 
 def with_groups_unpacked(document: Mapping[str, Any], definitions: Definitions) -> Mapping[str, Any]:
     """The document with a subgraph definition for each group that it uses; most use none."""
-    extra = document.get("extra") if isinstance(document, dict) else None
-    groups = extra.get("groupNodes") if isinstance(extra, dict) else None
-    if not isinstance(groups, dict) or not isinstance(document.get("nodes"), list):
+    groups = mapping(mapping(mapping(document).get("extra")).get("groupNodes"))
+    if not groups or not isinstance(document.get("nodes"), list):
         return document
     unpacker = _Unpacker(groups, definitions)
-    unpacked = unpacker.scope(document)
-    given = unpacked.get("definitions")
-    subgraphs = given.get("subgraphs") if isinstance(given, dict) else None
-    subgraphs = subgraphs if isinstance(subgraphs, list) else []
-    inner = [unpacker.scope(subgraph) for subgraph in subgraphs if isinstance(subgraph, dict)]
+    given = mappings(mapping(document.get("definitions")).get("subgraphs"))
+    unpacked, subgraphs = unpacker.scope(document), [unpacker.scope(subgraph) for subgraph in given]
     made = [group.as_subgraph() for group in unpacker.made.values() if group is not None]
-    return {**unpacked, "definitions": {"subgraphs": [*inner, *made]}}
+    return {**unpacked, "definitions": {"subgraphs": [*subgraphs, *made]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +90,7 @@ class _Unpacker:
     made: dict[str, _Group | None] = field(default_factory=dict)
 
     def scope(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        nodes = raw.get("nodes")
-        nodes = nodes if isinstance(nodes, list) else []
-        return {**raw, "nodes": [self._host(node) if isinstance(node, dict) else node for node in nodes]}
+        return {**raw, "nodes": [self._host(dict(node)) for node in mappings(raw.get("nodes"))]}
 
     def _host(self, raw: dict[str, Any]) -> dict[str, Any]:
         """An instance says by proxies which inner widget each of its values belongs to."""
@@ -104,8 +99,7 @@ class _Unpacker:
             return raw
         values = raw.get("widgets_values")
         values = list(values.values()) if isinstance(values, dict) else values
-        properties = raw.get("properties")
-        properties = dict(properties) if isinstance(properties, dict) else {}
+        properties = dict(mapping(raw.get("properties")))
         if isinstance(values, list):
             saved = group.saved(len(values))
             properties["proxyWidgets"] = [[str(port.node), port.inner] for port in saved]
@@ -128,7 +122,7 @@ class _Unpacker:
         return self.made[node_type]
 
     def _unpacked(self, node_type: str, raw: Mapping[str, Any]) -> _Group:
-        nodes = [self._host(node) if isinstance(node, dict) else {} for node in raw["nodes"]]
+        nodes = [self._host(dict(mapping(node))) for node in raw["nodes"]]
         group = _Group(node_type, nodes)
         parsed = [read_node({**node, "id": index}) for index, node in enumerate(nodes)]
         shown = [self._shown(node) for node in parsed]
@@ -144,11 +138,11 @@ class _Unpacker:
                 if (port.node, port.inner) not in taken and port.inner not in hidden:
                     group.ports.append(_renamed(port, node, names))
         group.ports.sort(key=lambda port: port.widget is not None)
-        external = {tuple(entry[:2]) for entry in _lists(raw.get("external"))}
+        external = [entry[:2] for entry in _lists(raw.get("external"))]
         for node in parsed:
             for slot, kind in enumerate(self._output_types(node)):
                 used = any(link[:2] == (int(node.id), slot) for link in group.links)
-                if not used or (int(node.id), slot) in external:
+                if not used or [int(node.id), slot] in external:
                     group.outputs.append((int(node.id), slot, kind))
         return group
 
@@ -191,7 +185,7 @@ class _Unpacker:
 def _named_inputs(raw: Any, ports: Sequence[_Port]) -> list[Any]:
     """An instance's inputs under the group's names; a name that is not one stands for its place."""
     names = {port.name for port in ports}
-    inputs = [dict(slot) for slot in raw if isinstance(slot, dict)] if isinstance(raw, list) else []
+    inputs = [dict(slot) for slot in mappings(raw)]
     for index, slot in enumerate(inputs):
         if slot.get("name") not in names and index < len(ports):
             slot["name"] = ports[index].name
@@ -211,11 +205,8 @@ def _renamed(port: _Port, node: Node, names: set[str]) -> _Port:
 
 def _hidden(config: Any, node_id: str) -> set[str]:
     """Inputs that the group's author took out of sight."""
-    of_node = config.get(node_id) if isinstance(config, dict) else None
-    inputs = of_node.get("input") if isinstance(of_node, dict) else None
-    if not isinstance(inputs, dict):
-        return set()
-    return {name for name, how in inputs.items() if isinstance(how, dict) and how.get("visible") is False}
+    inputs = mapping(mapping(mapping(config).get(node_id)).get("input"))
+    return {name for name, how in inputs.items() if mapping(how).get("visible") is False}
 
 
 def _inner_links(raw: Any, count: int) -> Iterator[tuple[int, int, int, int]]:
@@ -244,12 +235,7 @@ def _link(number: int, origin: str, slot: int, target: str, name: str) -> dict[s
 
 def _with_links(raw: dict[str, Any], index: int, links: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The node with the group's links at its inputs instead of those it had where it was made."""
-    given = raw.get("inputs")
-    slots = (
-        [{**slot, "link": None} for slot in given if isinstance(slot, dict)]
-        if isinstance(given, list)
-        else []
-    )
+    slots: list[dict[str, Any]] = [{**slot, "link": None} for slot in mappings(raw.get("inputs"))]
     for link in links:
         if link["target_id"] != str(index):
             continue
@@ -262,5 +248,4 @@ def _with_links(raw: dict[str, Any], index: int, links: Sequence[Mapping[str, An
 
 
 def _lists(raw: Any) -> Iterator[list[Any]]:
-    if isinstance(raw, list):
-        yield from (entry for entry in raw if isinstance(entry, list))
+    yield from (entry for entry in sequence(raw) if isinstance(entry, list))

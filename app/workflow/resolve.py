@@ -7,10 +7,10 @@ from typing import Any
 
 from app.workflow.defaults import NOTHING
 from app.workflow.instance import Instance, primitive_value
-from app.workflow.instances import Definitions
 from app.workflow.report import Report
 from app.workflow.schema import BYPASSED, MUTED, SUBGRAPH_INPUT, SUBGRAPH_OUTPUT, Link, Node
 from app.workflow.slots import Slot, node_slots, output_type
+from app.workflow.tree import Definitions
 from app.workflow.virtual import GETTERS, REROUTES, SETTERS, is_virtual
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.workflow.tolerant import mapping, mappings, sequence
+
 SUBGRAPH_INPUT = "-10"
 SUBGRAPH_OUTPUT = "-20"
 MUTED = 2
@@ -94,22 +96,22 @@ def read_workflow(document: Any) -> Workflow:
     for scope in _definitions(document):
         definitions.setdefault(scope.id, scope)
     workflow = _renumber(root, definitions, _highest_id(document, root, definitions))
-    return replace(workflow, everywhere=tuple(_everywhere(_mapping(document.get("extra")))))
+    return replace(workflow, everywhere=tuple(_everywhere(mapping(document.get("extra")))))
 
 
 def _definitions(document: Mapping[str, Any]) -> Iterator[Scope]:
-    for raw in _dicts(_mapping(document.get("definitions")).get("subgraphs")):
+    for raw in mappings(mapping(document.get("definitions")).get("subgraphs")):
         yield _scope(raw, str(raw.get("id")), str(raw.get("name") or raw.get("id")))
         yield from _definitions(raw)
 
 
 def _scope(raw: Mapping[str, Any], scope_id: str, name: str) -> Scope:
     nodes: dict[str, Node] = {}
-    for entry in _dicts(raw.get("nodes")):
+    for entry in mappings(raw.get("nodes")):
         node = read_node(entry)
         nodes.setdefault(node.id, node)
     links: dict[str, Link] = {}
-    for entry in _list(raw.get("links")):
+    for entry in sequence(raw.get("links")):
         link = _link(entry)
         if link is not None:
             links.setdefault(link.id, link)
@@ -126,11 +128,11 @@ def read_node(raw: Mapping[str, Any]) -> Node:
         type=str(raw.get("type") or ""),
         mode=mode if isinstance(mode, int) else 0,
         title=title if isinstance(title, str) else None,
-        inputs=tuple(_input_slot(slot) for slot in _dicts(raw.get("inputs"))),
-        output_types=tuple(_type_name(slot.get("type")) for slot in _dicts(raw.get("outputs"))),
+        inputs=tuple(_input_slot(slot) for slot in mappings(raw.get("inputs"))),
+        output_types=tuple(_type_name(slot.get("type")) for slot in mappings(raw.get("outputs"))),
         values=values if isinstance(values, list | dict) else None,
         named_values=named if isinstance(named, dict) else None,
-        properties=_mapping(raw.get("properties")),
+        properties=mapping(raw.get("properties")),
     )
 
 
@@ -141,7 +143,7 @@ def _input_slot(raw: Mapping[str, Any]) -> InputSlot:
         name=str(raw.get("name") or ""),
         type=_type_name(raw.get("type")),
         link=None if link is None else str(link),
-        widget=str(_mapping(widget).get("name") or raw.get("name") or "") if widget else None,
+        widget=str(mapping(widget).get("name") or raw.get("name") or "") if widget else None,
         label=next((str(raw[key]) for key in ("label", "localized_name") if raw.get(key)), None),
     )
 
@@ -159,7 +161,7 @@ def _link(raw: Any) -> Link | None:
 
 
 def _everywhere(extra: Mapping[str, Any]) -> Iterator[Link]:
-    for number, raw in enumerate(_dicts(extra.get("ue_links"))):
+    for number, raw in enumerate(mappings(extra.get("ue_links"))):
         ends = [raw.get(key) for key in ("upstream", "upstream_slot", "downstream", "downstream_slot")]
         yield Link(f"everywhere {number}", str(ends[0]), _whole(ends[1]), str(ends[2]), _whole(ends[3]))
 
@@ -169,9 +171,9 @@ def _ports(raw: Any) -> tuple[Port, ...]:
         Port(
             str(port.get("name") or ""),
             _type_name(port.get("type")),
-            tuple(str(link) for link in _list(port.get("linkIds"))),
+            tuple(str(link) for link in sequence(port.get("linkIds"))),
         )
-        for port in _dicts(raw)
+        for port in mappings(raw)
     )
 
 
@@ -188,7 +190,7 @@ def _with_links(ports: tuple[Port, ...], links: Iterable[Link]) -> tuple[Port, .
 
 
 def _highest_id(document: Mapping[str, Any], root: Scope, definitions: Mapping[str, Scope]) -> int:
-    counters = [document.get("last_node_id"), _mapping(document.get("state")).get("lastNodeId")]
+    counters = [document.get("last_node_id"), mapping(document.get("state")).get("lastNodeId")]
     ids = [node_id for scope in (root, *definitions.values()) for node_id in scope.nodes]
     return max([_whole(value) for value in (*counters, *ids)], default=0)
 
@@ -224,18 +226,6 @@ def _with_ids(scope: Scope, new_ids: Mapping[str, str]) -> Scope:
         for key, link in scope.links.items()
     }
     return replace(scope, nodes=nodes, links=links)
-
-
-def _dicts(raw: Any) -> Iterable[Mapping[str, Any]]:
-    return [entry for entry in _list(raw) if isinstance(entry, dict)]
-
-
-def _list(raw: Any) -> list[Any]:
-    return raw if isinstance(raw, list) else []
-
-
-def _mapping(raw: Any) -> Mapping[str, Any]:
-    return raw if isinstance(raw, dict) else {}
 
 
 def _type_name(raw: Any) -> str:

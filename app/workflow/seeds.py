@@ -11,8 +11,8 @@ from typing import Any
 
 from app.workflow.defaults import choices
 from app.workflow.instance import Instance
-from app.workflow.instances import push_primitive
 from app.workflow.promotion import promoted_widgets
+from app.workflow.tree import push_primitive
 from app.workflow.values import CONTROL_VALUES
 from app.workflow.widgets import Widget
 

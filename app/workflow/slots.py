@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.workflow.schema import InputSlot, Node
+from app.workflow.tolerant import mapping, sequence
 from app.workflow.widgets import Definition, InputEntry, Widget, autogrow_names, input_entries, is_socket
 
 Slot = tuple[str, str]  # name, type
@@ -61,7 +62,7 @@ def input_type(node: Node, definition: Definition, name: str) -> str:
 def output_type(node: Node, definition: Definition, index: int) -> str:
     if 0 <= index < len(node.output_types):
         return node.output_types[index]
-    declared = definition.get("output") or ()
+    declared = sequence(definition.get("output"))
     kind = declared[index] if 0 <= index < len(declared) else "*"
     if kind == "COMFY_MATCHTYPE_V3":
         return "*"
@@ -79,5 +80,5 @@ def _kind(node: Node, name: str, kind: str, options: Mapping[str, Any]) -> str:
     slot = slot_named(node, name)
     if slot is not None and slot.type != kind:
         return slot.type
-    allowed = (options.get("template") or {}).get("allowed_types")
+    allowed = mapping(options.get("template")).get("allowed_types")
     return allowed if isinstance(allowed, str) else "*"

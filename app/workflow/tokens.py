@@ -9,9 +9,9 @@ from typing import Any
 
 from app.workflow.defaults import NOTHING
 from app.workflow.instance import Instance
-from app.workflow.instances import Definitions, push_primitive
 from app.workflow.schema import Node
 from app.workflow.texts import as_text, fill_tokens
+from app.workflow.tree import Definitions, push_primitive
 
 REPLACES = "Run widget replace on values"
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.workflow.defaults import NOTHING, choices, default_value, is_multiple, whole
+from app.workflow.defaults import NOTHING, choices, default_value, is_multiple
+from app.workflow.tolerant import mapping, mappings, sequence, whole
 
 Definition = Mapping[str, Any]
 InputEntry = tuple[str, str, Mapping[str, Any], bool]  # name, type, options, required
@@ -91,13 +92,13 @@ class Widget:
 
 def input_entries(definition: Definition) -> list[InputEntry]:
     """Inputs in the order that widgets follow: `input_order` first, then what it does not list."""
-    groups = definition.get("input") or {}
-    order = definition.get("input_order") or {}
+    groups, order = mapping(definition.get("input")), mapping(definition.get("input_order"))
     entries: list[InputEntry] = []
     late: list[InputEntry] = []
     for group in ("required", "optional"):
-        declared = groups.get(group) or {}
-        listed = [name for name in order.get(group) or () if name in declared] if order else list(declared)
+        declared = mapping(groups.get(group))
+        ordered = [name for name in sequence(order.get(group)) if isinstance(name, str) and name in declared]
+        listed = ordered if order else list(declared)
         entries += [_entry(name, declared[name], group == "required") for name in listed]
         late += [_entry(name, declared[name], group == "required") for name in declared if name not in listed]
     return entries + late
@@ -191,15 +192,15 @@ class _Walk:
             yield self.load(extra)
 
     def dynamic_combo(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
-        offered = {str(choice.get("key")): choice for choice in choices(options) if isinstance(choice, dict)}
+        offered = {str(choice.get("key")): choice for choice in mappings(choices(options))}
         key = self.load(Widget(name, next(iter(offered), NOTHING), kind, options))
         yield key
         chosen = offered.get(str(key.value)) or {}
-        for child in input_entries({"input": chosen.get("inputs") or {}}):
+        for child in input_entries({"input": chosen.get("inputs")}):
             yield from self.of_input((f"{name}.{child[0]}", *child[1:]))
 
     def dynamic_group(self, name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Widget]:
-        template = options.get("template") or {}
+        template = mapping(options.get("template"))
         fewest, most = whole(template.get("min"), 0), whole(template.get("max"), MAX_GROUP_ROWS)
         count = self.load(Widget(name, fewest, kind, options, sent=False))
         yield count
@@ -273,7 +274,7 @@ def _followers(name: str, kind: str, options: Mapping[str, Any]) -> Iterator[Wid
         return
     if kind == "COMBO" and options.get("remote"):
         yield Widget("auto-refresh", False, "BOOLEAN", sent=False)
-        if isinstance(options["remote"], dict) and options["remote"].get("refresh_button"):
+        if mapping(options["remote"]).get("refresh_button"):
             yield Widget("refresh", "refresh")
     control = options.get("control_after_generate")
     by_name = kind == "INT" and control is None and name in ("seed", "noise_seed")
@@ -307,15 +308,15 @@ def _button(rests: str) -> Widget:
 
 
 def _autogrow_row(options: Mapping[str, Any]) -> InputEntry:
-    template = options.get("template") or {}
-    return next(iter(input_entries({"input": template.get("input") or {}})), ("", "*", {}, True))
+    template = mapping(options.get("template"))
+    return next(iter(input_entries({"input": template.get("input")})), ("", "*", {}, True))
 
 
 def autogrow_names(options: Mapping[str, Any]) -> list[str]:
     """The rows that exist before anything is connected: one more than the minimum."""
-    template = options.get("template") or {}
+    template = mapping(options.get("template"))
     rows = min(whole(template.get("min"), 1) + 1, whole(template.get("max"), 100), 100)
-    names = template.get("names")
+    names = sequence(template.get("names"))
     if names:
         return [str(name) for name in names][:rows]
     return [f"{template.get('prefix', '')}{row}" for row in range(rows)]

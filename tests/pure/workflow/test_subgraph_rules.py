@@ -273,7 +273,8 @@ def test_a_proxy_to_a_widget_that_nothing_promotes_is_set_deep_inside(strict: bo
 @BOTH
 def test_a_promoted_list_is_wrapped_and_a_null_in_a_host_is_sent_by_the_front_end_alone(strict: bool) -> None:
     box = subgraph("Box", [node(11, "T_Multi", "m=COMBO", [["a"], 5])], ("in", 0, 11, "m"), inputs="m")
-    for saved, expected in ((["b", "c"], {"__value__": ["b", "c"]}), (None, {"__value__": ["a"]})):
+    cases: list[tuple[Any, Any]] = [(["b", "c"], {"__value__": ["b", "c"]}), (None, {"__value__": ["a"]})]
+    for saved, expected in cases:
         found = inputs(with_subgraphs(graph([node(2, "Box", values=[saved])]), box), strict)
         if saved is None and strict:
             expected = None
