@@ -13,6 +13,7 @@ from app.api.describe import takes
 from app.api.read import json_body
 from app.keys import STARTUP
 from app.openai import requests, shapes
+from app.openai.content import contents
 from app.openai.errors import speaks_openai
 from app.openai.shapes import Json
 from app.openai.stream import Parts, merged, send, while_listening
@@ -30,7 +31,7 @@ async def create(request: web.Request) -> web.StreamResponse:
     body = await json_body(request, ChatBody)
     runtime = (await request.app[STARTUP].ready()).llm
     answer_id = requests.new_id("chatcmpl")
-    asked = requests.chat(body, answer_id)
+    asked = requests.chat(body, answer_id, await contents(request, body.messages))
     handles = [cast("Handle[Completion]", runtime.submit(each)) for each in asked]
     async with while_listening(request, handles):
         if body.stream:

@@ -15,6 +15,7 @@ from app.api.read import json_body
 from app.errors import NotFound
 from app.keys import STARTUP
 from app.openai import requests
+from app.openai.content import contents
 from app.openai.errors import speaks_openai
 from app.openai.stream import while_listening
 from app.openai.types import EmbeddingBody, TokenizeBody
@@ -51,7 +52,8 @@ async def show_model(request: web.Request) -> web.Response:
 async def tokenize(request: web.Request) -> web.Response:
     body = await json_body(request, TokenizeBody)
     runtime = (await request.app[STARTUP].ready()).llm
-    tokens = await cast("Handle[Tokenized]", runtime.submit(requests.tokenize(body)))
+    asked = requests.tokenize(body, await contents(request, body.messages or []))
+    tokens = await cast("Handle[Tokenized]", runtime.submit(asked))
     return web.json_response(
         {
             "count": len(tokens.token_ids),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.errors import BadRequest
+from app.openai.content import Contents
 from app.openai.types import (
     ChatBody,
     ChatMessage,
@@ -24,6 +25,7 @@ from runtime.llm.api import (
     ChatRequest,
     CompleteRequest,
     Grammar,
+    Media,
     Message,
     SamplingParams,
     TokenizeRequest,
@@ -42,7 +44,7 @@ def new_id(kind: str) -> str:
     return f"{kind}-{uuid.uuid4().hex}"
 
 
-def chat(body: ChatBody, answer_id: str) -> list[ChatRequest]:
+def chat(body: ChatBody, answer_id: str, contents: Contents) -> list[ChatRequest]:
     logprobs = body.top_logprobs or 0 if body.logprobs else None
     if body.top_logprobs is not None and not body.logprobs:
         raise BadRequest("top_logprobs needs logprobs to be true")
@@ -53,7 +55,7 @@ def chat(body: ChatBody, answer_id: str) -> list[ChatRequest]:
     request = ChatRequest(
         answer_id,
         body.model,
-        messages(body.messages),
+        messages(body.messages, contents),
         params,
         tools=() if body.tool_choice == "none" else tuple(_tool(each) for each in offered),
         must_call=must_call,
@@ -77,10 +79,10 @@ def complete(body: CompletionBody, answer_id: str) -> list[list[CompleteRequest]
     ]
 
 
-def tokenize(body: TokenizeBody) -> TokenizeRequest:
+def tokenize(body: TokenizeBody, contents: Contents) -> TokenizeRequest:
     if (body.prompt is None) == (body.messages is None):
         raise BadRequest("Either prompt or messages is needed")
-    prompt = body.prompt if body.prompt is not None else messages(body.messages or [])
+    prompt = body.prompt if body.prompt is not None else messages(body.messages or [], contents)
     return TokenizeRequest(new_id("tokens"), body.model, prompt)
 
 
@@ -96,18 +98,17 @@ def prompts(value: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]]
     return [each if isinstance(each, str) else tuple(each) for each in value if not isinstance(each, int)]
 
 
-def messages(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
-    return tuple(_message(each) for each in given)
+def messages(given: Sequence[ChatMessage], contents: Contents) -> tuple[Message, ...]:
+    """`contents` are those of the messages, as the runtime takes them."""
+    return tuple(_message(each, content) for each, content in zip(given, contents, strict=True))
 
 
-def _message(given: ChatMessage) -> Message:
-    content = given.content
-    text = content if isinstance(content, str) else "".join(part.text for part in content or [])
+def _message(given: ChatMessage, content: str | tuple[str | Media, ...]) -> Message:
     calls = tuple(
         _call(each.id, each.function.name, each.function.arguments) for each in given.tool_calls or []
     )
     role = "system" if given.role == "developer" else given.role
-    return Message(role, text, calls, given.tool_call_id or "")
+    return Message(role, content, calls, given.tool_call_id or "")
 
 
 def _call(id: str, name: str, arguments: str) -> ToolCall:

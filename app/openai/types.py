@@ -56,6 +56,52 @@ class TextPart(Body):
     text: str
 
 
+class MediaUrl(Body):
+    """`detail` is OpenAI's wish for a resolution; a model here has its own."""
+
+    url: str
+    detail: str | None = None
+
+
+class ImageUrlPart(Body):
+    type: Literal["image_url"]
+    image_url: MediaUrl | str
+
+
+class ImageDataPart(Body):
+    type: Literal["image_data"]
+    image_data: str
+
+
+class VideoUrlPart(Body):
+    type: Literal["video_url"]
+    video_url: MediaUrl | str
+
+
+class VideoPart(Body):
+    """A video as its frames; each is what an image may be."""
+
+    type: Literal["video"]
+    video: Annotated[list[str], Field(min_length=1)]
+    fps: Annotated[float, Field(gt=0)] = 2.0
+
+
+class AudioData(Body):
+    data: str
+    format: str = "wav"
+
+
+class AudioPart(Body):
+    type: Literal["input_audio"]
+    input_audio: AudioData
+
+
+Part = Annotated[
+    TextPart | ImageUrlPart | ImageDataPart | VideoUrlPart | VideoPart | AudioPart,
+    Field(discriminator="type"),
+]
+
+
 class CalledFunction(Body):
     name: str
     arguments: str = "{}"
@@ -71,7 +117,7 @@ class ChatMessage(BaseModel):
     """Other fields of an answer, such as `refusal`, come back in the next question and say nothing."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
+    content: str | list[Part] | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from app.startup import Studio
 from runtime.llm.engine import Engine
 from runtime.platform.installed import packaged_language_models
 from tests.cpu.llm.conftest import save_random, tiny_llama
+from tests.cpu.llm.processors.conftest import SAVES, TOOLS
 from tests.cpu.server.small_nodes import Gate, IdleDiffusion, small_registry
 
 SMOL = "smollm2-135m-instruct"
@@ -31,8 +32,11 @@ def no_blocking_calls() -> Iterator[BlockBuster]:
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    tiny = save_random(tiny_llama(context=1024), tmp_path_factory.mktemp("openai") / "tiny")
-    made = Engine(lambda: {"tiny": tiny, **packaged_language_models()}, threads=1, num_pages=512)
+    folder = tmp_path_factory.mktemp("openai")
+    tiny = save_random(tiny_llama(context=1024), folder / "tiny")
+    SAVES["llava"](folder / "llava", TOOLS)
+    known = {"tiny": tiny, "llava": folder / "llava", **packaged_language_models()}
+    made = Engine(lambda: known, threads=1, num_pages=512)
     yield made
     made.close()
 
@@ -48,12 +52,19 @@ class LentEngine:
 
 
 @pytest.fixture
-async def server(engine: Engine, tmp_path: Path) -> AsyncIterator[TestServer]:
+def studio_of(engine: Engine) -> Callable[[Config, Files, Metrics], Studio]:
     def load(config: Config, files: Files, metrics: Metrics) -> Studio:
         return Studio(small_registry(Gate()), LentEngine(engine), IdleDiffusion())  # type: ignore[arg-type]
 
+    return load
+
+
+@pytest.fixture
+async def server(
+    studio_of: Callable[[Config, Files, Metrics], Studio], tmp_path: Path
+) -> AsyncIterator[TestServer]:
     config = Config(directories=Directories.below(tmp_path))
-    async with TestServer(build_app(config, load)) as opened:
+    async with TestServer(build_app(config, studio_of)) as opened:
         yield opened
 
 
