@@ -57,6 +57,7 @@ def read(path: Path, language: Any, others: Mapping[str, Path]) -> tuple[Any, Pr
     with no_init_weights():  # memory that is never written costs nothing, and fixed tables are filled in
         network = AutoModelForMultimodalLM.from_config(config)
     network.model.language_model = language.get_decoder()
+    network.config.text_config = language.config  # transformers goes by identity
     network.set_output_embeddings(language.get_output_embeddings())
     weights = {name: each.to(language.dtype) for name, each in load_file(path / WEIGHTS).items()}
     network.load_state_dict(weights, strict=False, assign=True)
