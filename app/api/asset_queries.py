@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from app.api.asset_faults import AssetFault, invalid_query
 from app.api.read import query_flag, query_int
 from app.api.users import user_id
-from app.assets.filters import SORT_COLUMNS, Filters, Page
+from app.assets.filters import SORT_COLUMNS, Filters, Window
 from app.assets.rows import EVERYBODY
 from app.errors import BadRequest
 from app.keys import USERS
@@ -58,14 +58,14 @@ async def filters_of(request: web.Request, job_id: str | None = None) -> Filters
     )
 
 
-def page_of(request: web.Request) -> Page:
+def window_of(request: web.Request) -> Window:
     sort, order = request.query.get("sort", "created_at"), request.query.get("order", "desc")
     if sort not in SORT_COLUMNS:
         raise invalid_query(f"sort should be one of {', '.join(SORT_COLUMNS)}")
     if order not in ("asc", "desc"):
         raise invalid_query("order should be asc or desc")
     limit, offset = number(request, "limit", 20, 1, 500), number(request, "offset", 0, 0, 2**62)
-    return Page(limit, offset, sort, order == "desc", request.query.get("after") or None)
+    return Window(limit, offset, sort, order == "desc", request.query.get("after") or None)
 
 
 def number(request: web.Request, name: str, default: int, least: int, most: int) -> int:

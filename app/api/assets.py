@@ -19,9 +19,9 @@ from app.api.asset_queries import (
     filters_of,
     number,
     owner_of,
-    page_of,
     plain_tags,
     text,
+    window_of,
 )
 from app.api.asset_shapes import as_json
 from app.api.content import disposition, guess_type, is_script
@@ -80,7 +80,7 @@ async def refuse(_request: web.Request) -> web.Response:
 async def list_assets(request: web.Request) -> web.Response:
     catalog = request.app[CATALOG]
     try:
-        listing = await catalog.assets.listed(await filters_of(request), page_of(request))
+        listing = await catalog.assets.listed(await filters_of(request), window_of(request))
     except InvalidCursor as error:
         raise AssetFault(400, "INVALID_CURSOR", str(error)) from None
     shapes = await asyncio.to_thread(lambda: [as_json(asset, catalog.places) for asset in listing.assets])
@@ -96,7 +96,7 @@ async def list_assets_of_job(request: web.Request) -> web.Response:
     if request.app[JOBS].state(job_id) is None and await request.app[HISTORY].item(job_id) is None:
         raise NotFound(f"There is no job {job_id}")
     filters = await filters_of(request, job_id)
-    listing = await catalog.assets.listed(filters, page_of(request))
+    listing = await catalog.assets.listed(filters, window_of(request))
     shapes = await asyncio.to_thread(lambda: [as_json(asset, catalog.places) for asset in listing.assets])
     return web.json_response({"assets": shapes, "total": listing.total, "has_more": listing.has_more})
 

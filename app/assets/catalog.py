@@ -37,10 +37,10 @@ class Catalog:
         self.places = Places(files)
         self.assets = Assets(database)
         self.tags = Tags(database)
-        self.scan = Scan(self.assets, self.places, publish, hashes)
-        self._files = files
-        # of equal uploads at the same time the second must find the first
+        # of equal uploads at the same time the second must find the first, and a scan must find both
         self._placing = asyncio.Lock()
+        self.scan = Scan(self.assets, self.places, publish, self._placing, hashes)
+        self._files = files
 
     async def open(self) -> None:
         folders = [MODEL_TYPE + name for name, _ in self.places.model_folders()]

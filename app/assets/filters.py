@@ -70,7 +70,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Window:
     """`after` is a cursor, and then `offset` counts for nothing."""
 
     limit: int = 20

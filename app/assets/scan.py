@@ -34,14 +34,22 @@ class Progress:
 
 
 class Scan:
-    """`hashes` lets it read every new file whole."""
+    """`placing` is held by whoever writes a file and has not yet said what it is. `hashes` lets a scan read
+    every new file whole.
+    """
 
     def __init__(
-        self, assets: Assets, places: Places, publish: Callable[[Event], None], hashes: bool
+        self,
+        assets: Assets,
+        places: Places,
+        publish: Callable[[Event], None],
+        placing: asyncio.Lock,
+        hashes: bool,
     ) -> None:
         self._assets = assets
         self._places = places
         self._publish = publish
+        self._placing = placing
         self._hashes = hashes
         self._task: asyncio.Task[None] | None = None
         self._progress: Progress | None = None
@@ -116,9 +124,10 @@ class Scan:
         self._progress.total = len(found)
         new: list[Path] = []
         for batch in _batches(found):
-            facts = await asyncio.to_thread(self._changed, batch, known)
-            named = [(one, _named(one)) for one in facts]
-            self._progress.created += await self._assets.add_found(named)
+            async with self._placing:
+                facts = await asyncio.to_thread(self._changed, batch, known)
+                named = [(one, _named(one)) for one in facts]
+                self._progress.created += await self._assets.add_found(named)
             self._progress.scanned += len(batch)
             self._progress.skipped += len(batch) - len(facts)
             new += [Path(one.path) for one in facts]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.assets import writing
-from app.assets.filters import Filters, Page, prepare
+from app.assets.filters import Filters, Window, prepare
 from app.assets.rows import EVERYBODY, SELECT, Asset, FileFacts, Named, a_file_of, asset_of, find
 from app.database import Database
 
@@ -44,22 +44,22 @@ class Assets:
     async def find(self, asset_id: str, owner: str) -> Asset | None:
         return await self._database.read(lambda connection: find(connection, asset_id, owner))
 
-    async def listed(self, filters: Filters, page: Page) -> Listing:
+    async def listed(self, filters: Filters, window: Window) -> Listing:
         """Raises `InvalidCursor`."""
         where, values = filters.where()
-        beyond, position = page.beyond()
+        beyond, position = window.beyond()
         joined = "FROM asset JOIN content ON content.id = asset.content_id"
-        offset = 0 if page.after is not None else page.offset
+        offset = 0 if window.after is not None else window.offset
 
         def read(connection: sqlite3.Connection) -> Listing:
             prepare(connection)
             (total,) = connection.execute(f"SELECT count(*) {joined} WHERE {where}", values).fetchone()
-            query = f"{SELECT} WHERE {where} AND {beyond} ORDER BY {page.order()} LIMIT ? OFFSET ?"
-            found = connection.execute(query, [*values, *position, page.limit + 1, offset]).fetchall()
-            assets = [asset_of(row) for row in found[: page.limit]]
-            has_more = len(found) > page.limit
+            query = f"{SELECT} WHERE {where} AND {beyond} ORDER BY {window.order()} LIMIT ? OFFSET ?"
+            found = connection.execute(query, [*values, *position, window.limit + 1, offset]).fetchall()
+            assets = [asset_of(row) for row in found[: window.limit]]
+            has_more = len(found) > window.limit
             last = assets[-1] if assets and has_more else None
-            cursor = None if last is None else page.cursor(getattr(last, page.sort), last.id)
+            cursor = None if last is None else window.cursor(getattr(last, window.sort), last.id)
             return Listing(assets, total, has_more, cursor)
 
         return await self._database.read(read)

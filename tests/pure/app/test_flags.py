@@ -40,6 +40,12 @@ def test_tuning_flags_of_launchers_are_accepted_and_reported() -> None:
     assert config.device == "cpu"
 
 
+def test_assets_are_kept_when_asked() -> None:
+    plain, kept = parse([]), parse(["--enable-assets", "--enable-asset-hashing", "--database-url=sqlite:///x"])
+    assert (plain.assets, kept.assets, kept.asset_hashing) == (False, True, True)
+    assert kept.ignored_flags == ("--database-url",)
+
+
 def test_one_flag_says_which_results_are_kept() -> None:
     kept = [(config.cache_keeps, config.cache_entries) for config in map(parse, CACHE_FLAGS)]
     assert kept == [("all", None), ("last", None), ("all", 100), ("nothing", None)]
