@@ -121,9 +121,10 @@ def _check_text(text: str) -> None:
 
 
 def _plain_ids(rendered: Any) -> list[int]:
-    """Processors answer for a batch of one prompt, tokenizers for the one."""
+    """Processors answer for a batch of one prompt, some with a tensor, tokenizers for the one."""
     ids = rendered["input_ids"]
-    return list(ids[0]) if ids and not isinstance(ids[0], int) else list(ids)
+    ids = list(ids) if isinstance(ids, list | tuple) else ids.tolist()
+    return ids[0] if ids and not isinstance(ids[0], int) else ids
 
 
 def _raw(media: Media) -> Any:

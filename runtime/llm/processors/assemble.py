@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from copy import copy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoTokenizer
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
+from transformers.processing_utils import ProcessorMixin
+from transformers.utils import is_torchvision_available
 
 from runtime.platform.errors import Unsupported
 
+# SmolVLM's asks for num2words, which it needs for videos; what it makes of images is Idefics3's.
+_INSTEAD = {"SmolVLMProcessor": "Idefics3Processor"}
+_PIXTRAL = "transformers.models.pixtral"
 _FILES = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
 
 
@@ -38,12 +46,36 @@ def unchecked(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"check_argument_for_proper_class": lambda *_: None})
 
 
+def class_named(name: str) -> Any:
+    """transformers' processor class, also where that asks for what it does not need for images."""
+    if name != "PixtralProcessor" or is_torchvision_available():
+        return processor_class_from_name(_INSTEAD.get(name, name))
+    # Its module takes one function from the image processor for torchvision; the one for PIL has it too.
+    wanted = f"{_PIXTRAL}.image_processing_pixtral"
+    sys.modules[wanted] = import_module(f"{_PIXTRAL}.image_processing_pil_pixtral")
+    try:
+        return import_module(f"{_PIXTRAL}.processing_pixtral").PixtralProcessor
+    finally:
+        del sys.modules[wanted]
+
+
+def plain(processor: Any) -> Any:
+    """A processor that renders as most do, without what its own class adds to that."""
+    steps = {
+        name: getattr(ProcessorMixin, name)
+        for name in ("__call__", "prepare_inputs_layout", "validate_inputs")
+    }
+    made = copy(processor)
+    made.__class__ = type(type(processor).__name__, (type(processor),), steps)
+    return made
+
+
 def _kind(folder: Path, model_type: str) -> Any:
     for file in _FILES:
         path = folder / file
         name = json.loads(path.read_text()).get("processor_class") if path.is_file() else None
         if name:
-            return processor_class_from_name(name)
+            return class_named(name)
     if model_type not in PROCESSOR_MAPPING_NAMES:
         raise Unsupported(f"{folder.name} does not say which processor prepares its images")
-    return processor_class_from_name(PROCESSOR_MAPPING_NAMES[model_type])
+    return class_named(PROCESSOR_MAPPING_NAMES[model_type])

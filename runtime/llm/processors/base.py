@@ -57,7 +57,7 @@ class Processor:
 
     def item(self, media: Media) -> Item:
         """Raises `Unsupported` for a kind that the model does not take or content that it cannot read."""
-        kind = _KINDS[type(media)]
+        kind = next(kind for of, kind in _KINDS.items() if isinstance(media, of))
         if kind not in self.kinds:
             takes = ", ".join(self.kinds)
             raise Unsupported(f"a model of type {self.config.model_type} takes no {kind}; it takes {takes}")

@@ -1,4 +1,4 @@
-"""LLaVA 1.5: one square picture, one grid of features."""
+"""LLaVA 1.5 and Pixtral in its form, LLaVA-Next with its tiles, and their neighbours."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from runtime.llm.processors.base import Processor
 
 
 class Llava(Processor):
-    model_types = ("llava",)
+    model_types = ("llava", "llava_next")
