@@ -14,6 +14,8 @@ from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
+_PNG = b"\x89PNG\r\n\x1a\n"
+
 
 class CarriesNothing(ValueError):
     """The text says what was looked for."""
@@ -29,13 +31,13 @@ class Carried:
 
 def is_picture(data: bytes) -> bool:
     """Whether the bytes begin like one of the formats that can carry a workflow."""
-    return data.startswith(b"\x89PNG\r\n\x1a\n") or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+    return data.startswith(_PNG) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
 
 def carried(data: bytes) -> Carried:
     try:
         with Image.open(io.BytesIO(data)) as image:
-            texts = dict(_texts(image))
+            texts = {**dict(_texts_of_animation(data)), **dict(_texts(image))}
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise CarriesNothing(f"the picture cannot be read: {error}") from None
     except struct.error:
@@ -56,6 +58,18 @@ def _texts(image: Image.Image) -> Iterator[tuple[str, str]]:
             name, colon, rest = text.partition(":")
             if colon:
                 yield name.lower(), rest
+
+
+def _texts_of_animation(data: bytes) -> Iterator[tuple[str, str]]:
+    """Animated PNGs of ComfyUI have chunks named comf behind the pictures: a name, a zero byte, the text."""
+    at = len(_PNG)
+    while data.startswith(_PNG) and at + 8 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        if kind == b"comf":
+            name, _, text = data[at + 8 : at + 8 + length].decode("latin-1").partition("\0")
+            yield name, text
+        # a chunk's length, its kind and its checksum have four bytes each
+        at += 12 + length
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
