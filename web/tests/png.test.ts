@@ -37,6 +37,18 @@ test("plain, international and compressed texts are read by keyword", async () =
   });
 });
 
+test("an animated picture has its texts behind the first image", async () => {
+  const file = new Uint8Array([
+    ...SIGNATURE,
+    ...chunk("IHDR", Array(13).fill(0)),
+    ...chunk("IDAT", [1, 0, 2]),
+    ...chunk("comf", bytes('prompt\0{"1":{}}')),
+    ...chunk("fdAT", [0, 0, 0, 1]),
+    ...chunk("IEND", []),
+  ]);
+  expect(Object.fromEntries(await readPngTexts(file))).toEqual({ prompt: '{"1":{}}' });
+});
+
 test("a file that is cut off or no PNG gives what it has, without an error", async () => {
   const whole = new Uint8Array([
     ...SIGNATURE,

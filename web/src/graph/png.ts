@@ -6,7 +6,7 @@ export function isPng(bytes: Uint8Array): boolean {
   return SIGNATURE.every((byte, index) => bytes[index] === byte);
 }
 
-/** tEXt, zTXt and iTXt; a damaged chunk is left out. */
+/** tEXt, zTXt, iTXt, and the comf of ComfyUI's animated PNGs; a damaged chunk is left out. */
 export async function readPngTexts(bytes: Uint8Array): Promise<ReadonlyMap<string, string>> {
   const texts = new Map<string, string>();
   if (!isPng(bytes)) return texts;
@@ -25,9 +25,9 @@ export async function readPngTexts(bytes: Uint8Array): Promise<ReadonlyMap<strin
 
 async function readChunk(type: string, data: Uint8Array): Promise<[string, string] | null> {
   const end = data.indexOf(0);
-  if (end < 0 || !["tEXt", "zTXt", "iTXt"].includes(type)) return null;
+  if (end < 0 || !["tEXt", "zTXt", "iTXt", "comf"].includes(type)) return null;
   const keyword = latin1(data.subarray(0, end));
-  if (type === "tEXt") return [keyword, latin1(data.subarray(end + 1))];
+  if (type === "tEXt" || type === "comf") return [keyword, latin1(data.subarray(end + 1))];
   if (type === "zTXt") return inflated(keyword, data.subarray(end + 2), latin1);
   const isCompressed = data[end + 1] === 1;
   const languageEnd = data.indexOf(0, end + 3);
