@@ -47,7 +47,9 @@ def serve(argv: list[str]) -> int:
 
 if __name__ == "__main__":
     status = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # packs replace sys.stdout, with None too
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            stream.flush()
     # a node's thread that heeds no stop signal, or a half-done import, would keep the process alive
     os._exit(status)

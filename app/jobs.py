@@ -174,6 +174,7 @@ class Jobs:
         self._services = await asyncio.to_thread(
             services_for, studio, self._config, self._files, self._bus.publish, self._saved
         )
+        self._services.pack_turns.watch(self._packs_changed)
         gradients_off()
         for stored in tuple(self._left.values()):
             job = await self._revived(stored, studio)
@@ -201,6 +202,12 @@ class Jobs:
         self._bus.publish(event)
         await self._remember(stored, outcome)
         self._say_end(stored)
+
+    def _packs_changed(self) -> None:
+        assert self._services is not None, "only its packs change"
+        turns = self._services.pack_turns
+        self._queue.hold_up(turns.late, turns.waiting)
+        self._start()
 
     def _start(self) -> None:
         while not self._closing and (job := self._queue.start_next()) is not None:

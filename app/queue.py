@@ -28,13 +28,23 @@ class Job:
     stop: StopSignal = field(default_factory=StopSignal)
     runs_alone: bool = False
 
+    @property
+    def packs(self) -> frozenset[str]:
+        """Whose nodes are in it."""
+        nodes = self.valid.graph.nodes.values()
+        return frozenset(node.spec.pack for node in nodes if node.spec.pack is not None)
+
     def as_json(self) -> list[Any]:
         """The item of /queue and of history's `prompt`."""
         return [self.number, self.id, self.valid.graph.prompt, self.extra_data, list(self.valid.outputs)]
 
 
 class JobQueue:
-    """Waiting jobs start by number, then by arrival, at most `max_running` side by side."""
+    """Waiting jobs start by number, then by arrival, at most `max_running` side by side.
+
+    While a pack is late, jobs that wait for it leave their places to jobs that do not need it. Where one job
+    runs at a time, it keeps its place.
+    """
 
     def __init__(self, max_running: int = 8) -> None:
         assert max_running >= 1, max_running
@@ -43,6 +53,8 @@ class JobQueue:
         self.counted = 0
         self._waiting: dict[str, tuple[float, int, Job]] = {}
         self._running: dict[str, Job] = {}
+        self._late_packs: frozenset[str] = frozenset()
+        self._aside: frozenset[str] = frozenset()
 
     def next_number(self, front: bool = False) -> float:
         number = self.counted
@@ -55,14 +67,27 @@ class JobQueue:
 
     def start_next(self) -> Job | None:
         """The next job, now running; None when nothing waits, no place is free, or one has to be alone."""
-        if not self._waiting or len(self._running) >= self.max_running:
+        ready = self._ready()
+        if not ready:
             return None
-        _, _, job = min(self._waiting.values(), key=lambda entry: entry[:2])
+        _, _, job = min(ready, key=lambda entry: entry[:2])
         if self._running and (job.runs_alone or any(one.runs_alone for one in self._running.values())):
             return None
         del self._waiting[job.id]
         self._running[job.id] = job
         return job
+
+    def _ready(self) -> list[tuple[float, int, Job]]:
+        if len(self._running) < self.max_running:
+            return list(self._waiting.values())
+        if len(self._running.keys() - self._aside) >= self.max_running:
+            return []
+        return [entry for entry in self._waiting.values() if not self._late_packs & entry[2].packs]
+
+    def hold_up(self, packs: frozenset[str], job_ids: frozenset[str]) -> None:
+        """These packs are late, and these jobs wait for one; it holds until the next word on it."""
+        if self.max_running > 1:
+            self._late_packs, self._aside = packs, job_ids
 
     def finish(self, job_id: str) -> None:
         del self._running[job_id]

@@ -20,6 +20,7 @@ from app.files import Files
 from app.graph.cache import ResultCache
 from app.graph.loops import PackLoops
 from app.graph.services import MAX_THREADS, Saved, Services, as_it_is
+from app.graph.turns import PackTurns
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
@@ -85,6 +86,7 @@ def services_for(
         cache=ResultCache(config.cache_mb * 1024 * 1024, config.cache_entries),
         keeps=config.cache_keeps,
         faces=ModelFaces(),
+        pack_turns=PackTurns(initializer=gradients_off),
         pack_loops=PackLoops(initializer=gradients_off),
         saved=saved,
     )

@@ -10,21 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from app.graph.attempt import Attempt, NodeExit, attempt, exit_of
 from app.graph.parse import Node
 from app.graph.services import Services
 from nodes.context import JobInterrupted
 
 R = TypeVar("R")
-
-
-class NodeExit(Exception):
-    """The node's code tried to leave the process."""
 
 
 async def contained(function: Callable[[], Any]) -> Any:
@@ -35,20 +30,31 @@ async def contained(function: Callable[[], Any]) -> Any:
         raise NodeExit(f"the node raised {type(error).__name__}") from error
 
 
-async def call_coroutine(services: Services, node: Node, function: Callable[[], Any]) -> Any:
+async def call_coroutine(services: Services, job_id: str, node: Node, function: Callable[[], Any]) -> Any:
     """`function` returns an awaitable. A pack that blocks in one holds up its own loop and nobody else."""
-    if node.spec.pack is None:
+    pack = node.spec.pack
+    if pack is None:
         return await contained(function)
-    attempt = await services.pack_loops.run(node.spec.pack, functools.partial(_attempted, function))
-    return attempt.outcome()
+    begun: list[bool] = []
+
+    def begin() -> Coroutine[Any, Any, Attempt]:
+        return _attempted(function, begun)
+
+    turns = services.pack_turns
+    with turns.waits(pack, job_id), turns.begins(pack, lambda: bool(begun)):
+        made = await services.pack_loops.run(pack, begin)
+    return made.outcome()
 
 
-async def call_plain(services: Services, node: Node, function: Callable[[], Any]) -> Any:
+async def call_plain(services: Services, job_id: str, node: Node, function: Callable[[], Any]) -> Any:
     """In a worker thread; should it return an awaitable, that is awaited here."""
-    lock = services.pack_locks[node.spec.pack] if node.spec.pack else contextlib.nullcontext()
-    async with lock:
+    if node.spec.pack is None:
         value = await _in_thread(services, function)
-    return await call_coroutine(services, node, lambda: value) if inspect.isawaitable(value) else value
+    else:
+        value = (await services.pack_turns.run(node.spec.pack, job_id, function)).outcome()
+    if inspect.isawaitable(value):
+        return await call_coroutine(services, job_id, node, lambda: value)
+    return value
 
 
 async def together(calls: Sequence[Coroutine[Any, Any, R]]) -> list[R]:
@@ -63,51 +69,27 @@ async def together(calls: Sequence[Coroutine[Any, Any, R]]) -> list[R]:
 
 
 async def _in_thread(services: Services, function: Callable[[], Any]) -> Any:
-    """A cancelled caller still waits: nothing stops a thread but its own look at the stop signal."""
+    """A cancelled caller still waits: this program's own functions look at the stop signal."""
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
-    future = loop.run_in_executor(services.threads, context.run, _attempt, function)
+    future = loop.run_in_executor(services.threads, context.run, attempt, function)
     try:
-        attempt = await asyncio.shield(future)
+        made = await asyncio.shield(future)
     except asyncio.CancelledError:
         while not future.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([future])
         raise
-    return attempt.outcome()
+    return made.outcome()
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    value: Any = None
-    error: BaseException | None = None
-
-    def outcome(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-
-def _attempt(function: Callable[[], Any]) -> _Attempt:
-    """Errors travel as values: a future cannot hold a StopIteration, and a SystemExit would end the loop."""
+async def _attempted(function: Callable[[], Any], begun: list[bool]) -> Attempt:
+    begun.append(True)
     try:
-        return _Attempt(function())
+        return Attempt(await function())
     except (Exception, JobInterrupted) as error:
-        return _Attempt(error=error)
-    except BaseException as error:
-        return _Attempt(error=_exit_of(error))
-
-
-async def _attempted(function: Callable[[], Any]) -> _Attempt:
-    try:
-        return _Attempt(await function())
-    except (Exception, JobInterrupted) as error:
-        return _Attempt(error=error)
+        return Attempt(error=error)
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        return _Attempt(error=_exit_of(error))
-
-
-def _exit_of(error: BaseException) -> NodeExit:
-    return NodeExit(f"the node raised {type(error).__name__}").with_traceback(error.__traceback__)
+        return Attempt(error=exit_of(error))

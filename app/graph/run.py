@@ -176,7 +176,7 @@ class _JobRun:
         for inputs in call.invocations:
             if blocker_in(call.node, inputs) is None:
                 ask = functools.partial(lazy_needs, context, **nested(call.node.slots, inputs), **hidden)
-                names.extend(await call_plain(self.services, call.node, ask) or ())
+                names.extend(await call_plain(self.services, self.job.id, call.node, ask) or ())
         return names
 
     async def _invoked(self, call: NodeCall, context: JobNodeContext) -> list[NodeResult]:
@@ -213,7 +213,7 @@ class _JobRun:
         given = copies.inputs(inputs) if node.spec.pack else inputs
         function = functools.partial(node.spec.call, context, **nested(node.slots, given), **hidden)
         call_it = call_coroutine if node.spec.is_async else call_plain
-        result = await call_it(self.services, node, function)
+        result = await call_it(self.services, self.job.id, node, function)
         if not isinstance(result, NodeResult):
             raise TypeError(f"{node.spec.id} returned {type(result).__name__}, not a NodeResult")
         return replace(result, values=copies.restored(tuple(result.values))) if node.spec.pack else result
@@ -249,7 +249,7 @@ class _JobRun:
             nodes,
             self.services.library,
             hidden=lambda node: hidden_inputs(node, self._hidden(node)),
-            call=functools.partial(call_plain, self.services),
+            call=functools.partial(call_plain, self.services, self.job.id),
         )
 
     def _hidden(self, node: Node) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class _JobRun:
         self.report.failed(self.plan.nodes.get(node.real_id, node), error, inputs, self.plan.finished)
 
     async def _give_up_calls(self) -> None:
-        """Returns when nothing of this job runs any more; plain functions are waited for."""
+        """Returns when nothing of this job runs any more, except for a pack that would not stop."""
         if not self.tasks:
             return
         self.plan.stop()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from app.graph.cache import ResultCache
 from app.graph.flights import Flights
 from app.graph.loops import PackLoops
 from app.graph.parse import Specs
+from app.graph.turns import PackTurns
 from nodes.context import NodeFiles
 from nodes.spec import Library, NodeResult
 from runtime.diffusion.api import DiffusionRuntime
@@ -54,7 +53,7 @@ async def as_it_is(_job_id: str, result: NodeResult) -> NodeResult:
 class Services:
     """`publish` may be called from any thread. `threads` run the plain functions of nodes.
 
-    `pack_locks` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
+    `pack_turns` keep a pack's plain functions to one at a time, because packs are written for one prompt at a
     time. `keeps` says which results outlive their job: all that the cache has room for, those of the last
     job, or nothing, and then no node shares another's result. `saved` hears of every result, whose words
     for the client may name files.
@@ -69,7 +68,7 @@ class Services:
     threads: Executor = field(default_factory=worker_threads)
     cache: ResultCache = field(default_factory=ResultCache)
     flights: Flights = field(default_factory=Flights)
-    pack_locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    pack_turns: PackTurns = field(default_factory=PackTurns)
     pack_loops: PackLoops = field(default_factory=PackLoops)
     faces: Faces = field(default_factory=NoFaces)
     keeps: Literal["all", "last", "nothing"] = "all"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,3 +106,42 @@ def test_a_job_that_has_to_be_alone_waits_for_the_others_and_holds_them_back():
     assert queue.start_next() is None
     queue.finish("suspect")
     assert queue.start_next().id == "b"
+
+
+def job_of(pack: str | None, id: str) -> Job:
+    spec = SimpleNamespace(pack=pack)
+    graph = Graph({"1": SimpleNamespace(spec=spec)}, {"1": {}})  # type: ignore[dict-item]
+    return Job(id, 0, ValidGraph(graph, ("1",), {}))
+
+
+def test_jobs_that_wait_for_a_late_pack_leave_their_places_to_those_that_do_not_need_it() -> None:
+    queue = JobQueue(max_running=2)
+    for id, pack in (
+        ("holds", "slow"),
+        ("waits", "slow"),
+        ("more", "slow"),
+        ("other", "quick"),
+        ("core", None),
+    ):
+        queue.put(job_of(pack, id))
+    assert [queue.start_next().id for _ in range(2)] == ["holds", "waits"]
+    assert queue.start_next() is None
+    queue.hold_up(frozenset({"slow"}), frozenset({"waits"}))
+    assert queue.start_next().id == "other"
+    assert queue.start_next() is None
+    queue.finish("other")
+    assert queue.start_next().id == "core"
+    queue.hold_up(frozenset(), frozenset())
+    queue.finish("core")
+    assert queue.start_next() is None
+    queue.finish("holds")
+    assert queue.start_next().id == "more"
+
+
+def test_a_late_pack_does_not_bend_a_strict_order() -> None:
+    queue = JobQueue(max_running=1)
+    queue.put(job_of("slow", "a"))
+    queue.put(job_of(None, "b"))
+    assert queue.start_next().id == "a"
+    queue.hold_up(frozenset({"slow"}), frozenset({"a"}))
+    assert queue.start_next() is None

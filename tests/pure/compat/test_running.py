@@ -172,3 +172,52 @@ async def test_wildcards_that_equal_everything_take_links_and_literals_of_any_ki
     here = load({"any.py": pack("Any", body, before)})
     assert await shown(here, box("Any", a="zz", b=True)) == ["'zz' True"]
     assert await shown(here, box("Number", value=3), box("Any", a=["1", 0], b={"x": 1})) == ["3 {'x': 1}"]
+
+
+SPINS = "def run(self, value):\n    while value < 100:\n        value = 1 - value\n    return (value,)"
+
+
+async def test_a_function_that_never_ends_ends_with_its_job_and_its_pack_goes_on(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.graph.turns.GRACE_S", 0.2)
+    here = load({"spins.py": pack("Spins", SPINS)})
+    job = here.job({"1": box("Spins", value=1), "2": box("Show", value=["1", 0])})
+    running = asyncio.create_task(run_job(job, here.services))
+    await asyncio.sleep(0.1)
+    job.stop.set()
+    async with asyncio.timeout(2):
+        assert (await running).status == "interrupted"
+    assert await shown(here, box("Spins", value=100)) == [100]
+
+
+async def test_a_function_that_cannot_be_stopped_is_left_behind_with_its_packs_turn(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.graph.turns.GRACE_S", 0.1)
+    sleeps = "def run(self, value):\n    import time\n    time.sleep(value)\n    return (value,)"
+    here = load({"sleeps.py": pack("Sleeps", sleeps)})
+    job = here.job({"1": box("Sleeps", value=0.8), "2": box("Show", value=["1", 0])})
+    began = time.monotonic()
+    running = asyncio.create_task(run_job(job, here.services))
+    await asyncio.sleep(0.1)
+    job.stop.set()
+    assert (await running).status == "interrupted"
+    assert time.monotonic() - began < 0.6
+    assert await shown(here, box("Sleeps", value=0)) == [0]
+    assert time.monotonic() - began > 0.7, "two functions of the pack ran at once"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_what_a_thread_of_a_pack_raises_touches_nobody(load: Load) -> None:
+    body = (
+        "def run(self, value):\n"
+        "    import threading\n"
+        "    def burst():\n"
+        "        raise ValueError(9)\n"
+        "    thread = threading.Thread(target=burst)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "    return (value,)"
+    )
+    assert await shown(load({"bursts.py": pack("Bursts", body)}), box("Bursts", value=4)) == [4]
