@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,21 +30,26 @@ from runtime.llm.attention import IMPLEMENTATION, PagedForward
 from runtime.llm.batch import build
 from runtime.llm.key_values import KeyValues, LayerShape
 from runtime.llm.processors.base import Processor
-from runtime.llm.scheduler import Row, TokenSequence
+from runtime.llm.sequence import Row, TokenSequence
+from runtime.llm.states import StateKey, States, StateShape
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 
 _SUPPORTED = (
     "supported are GGUF files and folders of decoder-only models whose attention goes through transformers'"
     " attention interface, such as Llama, Qwen, Mistral, Gemma, Phi, OLMo, Granite and SmolLM"
 )
+_ATTENTION_KINDS = frozenset(["full_attention", "sliding_attention", "hybrid", "hybrid_sliding"])
+_STATE_KINDS = frozenset(["linear_attention", "conv", "hybrid", "hybrid_sliding"])
+_OTHER_KINDS = frozenset(["moe", "mlp"])
 _PROBE_CHUNKS = (7, 1, 3, 1)
 _PROBE_PAGE_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """`shapes` are the layers' keys and values; `num_hidden` counts the hidden states that transformers
-    reports. Models that take more than text have a `processor`.
+    """`shapes` are the layers' keys and values, `states` what layers carry from token to token beside them;
+    `num_hidden` counts the hidden states that transformers reports. Models that take more than text have a
+    `processor`.
     """
 
     network: Any
@@ -55,6 +60,7 @@ class LanguageModel:
     num_hidden: int
     end_ids: frozenset[int]
     processor: Processor | None = None
+    states: Mapping[StateKey, StateShape] = field(default_factory=dict)
 
     @property
     def position_axes(self) -> int:
@@ -64,6 +70,11 @@ class LanguageModel:
     def token_bytes(self) -> int:
         """Of keys and values, over all layers."""
         return sum(shape.token_bytes for shape in self.shapes.values())
+
+    @property
+    def state_bytes(self) -> int:
+        """Of one sequence's states, over all layers."""
+        return sum(shape.num_bytes for shape in self.states.values())
 
 
 def load(
@@ -128,7 +139,8 @@ def adopt(network: Any, name: str, device: torch.device, processor: Processor | 
     config = network.config.get_text_config()
     windows = _windows(network, config, name)
     axes = 1 if processor is None else processor.position_axes
-    shapes = _probe(network, config, windows, name, device, axes)
+    states = States(1, device) if _STATE_KINDS & set(_kinds(config) or ()) else None
+    shapes = _probe(network, config, windows, states, name, device, axes)
     packed_linear.pack(network, device)
     end_ids = network.generation_config.eos_token_id if network.generation_config else config.eos_token_id
     return LanguageModel(
@@ -140,6 +152,7 @@ def adopt(network: Any, name: str, device: torch.device, processor: Processor | 
         num_hidden=config.num_hidden_layers + 1,
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
         processor=processor,
+        states={} if states is None else states.shapes,
     )
 
 
@@ -157,27 +170,38 @@ def _windows(network: Any, config: Any, name: str) -> dict[int, int]:
     a call is not taken: it is the layer types, or whether the model's code makes a sliding mask at all.
     """
     window: int | None = getattr(config, "sliding_window", None)
-    kinds: list[str] | None = getattr(config, "layer_types", None)
+    kinds = _kinds(config)
     if kinds is None:
         source = inspect.getsource(inspect.getmodule(type(network)) or type(network))
         kinds = ["sliding_attention" if "create_sliding_window_causal_mask" in source else "full_attention"]
         kinds = kinds * config.num_hidden_layers
-    strange = set(kinds) - {"full_attention", "sliding_attention"}
+    strange = set(kinds) - _ATTENTION_KINDS - _STATE_KINDS - _OTHER_KINDS
     if strange:
         raise Unsupported(f"{name} has layers of kind {', '.join(sorted(strange))}; {_SUPPORTED}")
-    sliding = [index for index, kind in enumerate(kinds) if kind == "sliding_attention"]
+    sliding = [index for index, kind in enumerate(kinds) if kind in ("sliding_attention", "hybrid_sliding")]
     return {} if window is None else dict.fromkeys(sliding, window)
+
+
+def _kinds(config: Any) -> list[str] | None:
+    kinds: list[str] | None = getattr(config, "layer_types", None)
+    return kinds
 
 
 @torch.inference_mode()
 def _probe(
-    network: Any, config: Any, windows: Mapping[int, int], name: str, device: torch.device, axes: int
+    network: Any,
+    config: Any,
+    windows: Mapping[int, int],
+    states: States | None,
+    name: str,
+    device: torch.device,
+    axes: int,
 ) -> Mapping[int, LayerShape]:
     """Compute a short text in chunks on pages, and whole by the model's own attention; both must agree."""
     count = sum(_PROBE_CHUNKS)
     tokens = [(7919 * position + 5) % config.vocab_size for position in range(count)]
     try:
-        paged, key_values = _paged_logits(network, tokens, windows, device, axes)
+        paged, key_values = _paged_logits(network, tokens, windows, states, device, axes)
         if not key_values.shapes:
             raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
         network.set_attn_implementation("eager")
@@ -199,19 +223,31 @@ def _probe(
 
 
 def _paged_logits(
-    network: Any, tokens: list[int], windows: Mapping[int, int], device: torch.device, axes: int
+    network: Any,
+    tokens: list[int],
+    windows: Mapping[int, int],
+    states: States | None,
+    device: torch.device,
+    axes: int,
 ) -> tuple[torch.Tensor, KeyValues]:
     num_pages = -(-len(tokens) // _PROBE_PAGE_SIZE)
     key_values = KeyValues(num_pages, _PROBE_PAGE_SIZE, device)
-    sequence = TokenSequence("probe", tokens, len(tokens), pages=list(range(num_pages))[::-1])
+    sequence = TokenSequence("probe", tokens, len(tokens), pages=list(range(num_pages))[::-1], slot=0)
     parts, start = [], 0
     for count in _PROBE_CHUNKS:
         batch = build([Row(sequence, start, count, samples=False)], _PROBE_PAGE_SIZE, device, axes)
         forward = PagedForward(batch, key_values, windows)
-        parts.append(
-            network(
-                input_ids=batch.input_ids, position_ids=batch.position_ids, use_cache=False, paged=forward
-            ).logits[0]
+        if states is not None:
+            states.begin(batch.rows)
+        out = network(
+            input_ids=batch.input_ids,
+            position_ids=batch.position_ids,
+            use_cache=states is not None,
+            **({} if states is None else {"cache": states}),
+            paged=forward,
         )
+        if states is not None:
+            states.commit()
+        parts.append(out.logits[0])
         start += count
     return torch.cat(parts), key_values
