@@ -168,6 +168,7 @@ def install(roots: Sequence[Path]) -> None:
     if FINDER not in sys.meta_path:
         sys.meta_path.insert(0, FINDER)
         _run_packs_with_their_own_import()
+        _answer_import_module()
 
 
 def _run_packs_with_their_own_import() -> None:
@@ -181,3 +182,15 @@ def _run_packs_with_their_own_import() -> None:
         run(loader, module)
 
     SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign, assignment]
+
+
+def _answer_import_module() -> None:
+    """`importlib.import_module("nodes")` in a pack is the face too; all other callers get this package."""
+    plain = importlib.import_module
+
+    def import_module(name: str, package: str | None = None) -> ModuleType:
+        if name == NODES and FINDER.pack_of(sys._getframe(1).f_code.co_filename) is not None:
+            return imported_face(f"{FACES}.{NODES}")
+        return plain(name, package)
+
+    importlib.import_module = import_module

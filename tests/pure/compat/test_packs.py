@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import pytest
@@ -36,6 +37,23 @@ def test_modules_that_a_pack_puts_on_the_path_see_the_face_too(load: Load) -> No
     })  # fmt: skip
     assert pack_of(here, "lib").error is None
     del sys.modules["part_on_the_path"]
+
+
+def test_import_module_answers_packs_with_the_face_and_others_with_this_programs_package(load: Load) -> None:
+    code = (
+        "import importlib\nfrom importlib import import_module\n"
+        "for get in (importlib.import_module, import_module, __import__):\n"
+        "    assert get('nodes').MAX_RESOLUTION == 16384, get\n"
+        "assert importlib.import_module('folder_paths').get_output_directory()\n"
+        "def at_run_time():\n    return importlib.import_module('nodes').MAX_RESOLUTION\n"
+    )
+    here = load({"late/__init__.py": code + EMPTY + "from . import part\n", "late/part.py": code})
+    assert pack_of(here, "late").error is None
+    module = next(m for name, m in sys.modules.items() if name.endswith("custom_nodes/late"))
+    assert (module.at_run_time(), module.part.at_run_time()) == (16384, 16384)
+    import nodes
+
+    assert importlib.import_module("nodes") is nodes
 
 
 @pytest.mark.parametrize(
