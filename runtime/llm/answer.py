@@ -5,10 +5,12 @@ It knows no batch and no scheduling.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from runtime.llm.api import FinishReason, Logprobs, Scored, ToolCall
 from runtime.llm.sample import Choice, Scores
+from runtime.llm.speculation import Ngrams
 from runtime.llm.text import TextStream
 from runtime.llm.tool_calls import Found, ToolStream
 from runtime.llm.vocabulary import Vocabulary
@@ -26,13 +28,15 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """`scores` are those of the token that was sampled last and is pushed next."""
+    """`scores` are those of tokens that were sampled and are pushed next."""
 
     choice: Choice
     stream: TextStream
     tools: ToolStream | None
     vocabulary: Vocabulary
-    scores: Scores | None = None
+    scores: deque[Scores] = field(default_factory=deque)
+    ngrams: Ngrams = field(default_factory=Ngrams)
+    tokens: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[Logprobs] = field(default_factory=list)
@@ -44,6 +48,7 @@ class Answer:
     def push(self, token: int, finish: FinishReason | None) -> Step:
         """`finish` is what the token's place in the sequence says; "stop" means an end token."""
         is_end = finish == "stop"
+        self.tokens.append(token)
         constraint = self.choice.constraint
         if constraint is not None:
             constraint.accept(token)
@@ -69,10 +74,11 @@ class Answer:
         return found
 
     def _take_logprobs(self, token: int) -> Logprobs | None:
-        if self.scores is None:
+        if not self.scores:
             return None
-        chosen = self._scored(token, self.scores.chosen)
-        logprobs = Logprobs(chosen, tuple(self._scored(each, value) for each, value in self.scores.top))
+        scores = self.scores.popleft()
+        chosen = self._scored(token, scores.chosen)
+        logprobs = Logprobs(chosen, tuple(self._scored(each, value) for each, value in scores.top))
         self.logprobs.append(logprobs)
         return logprobs
 

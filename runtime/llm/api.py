@@ -272,6 +272,8 @@ class LanguageStats:
     pages_used: int
     media_encoded: int = 0
     media_reused: int = 0
+    guesses_proposed: int = 0
+    guesses_accepted: int = 0
 
 
 class LanguageRuntime(Protocol):

@@ -1,6 +1,7 @@
 """Rows of a step as the tensors that one packed forward needs; it knows neither the model nor the pools.
 
-Decode rows come first, longest first, in groups that share a padded length; then one chunk a row.
+Decode rows come first, longest first, in groups that share a padded length; then one chunk a row. A row with
+guesses behind its last token decodes at each of these positions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeVar
 
 import torch
 
-from runtime.llm.scheduler import Row
+from runtime.llm.sequence import Row
 from treadle_kernels import kv_write, paged_attention
 
 # A group costs about as many operations a layer as reading this many padded pages.
@@ -24,7 +25,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class DecodeGroup:
-    """Rows of one token each, packed from `first` on."""
+    """`count` positions, packed from `first` on, that each read pages of their own."""
 
     first: int
     count: int
@@ -54,7 +55,7 @@ class DecodeGroup:
 class Chunk:
     """`count` tokens of one row, packed from `first` on, at positions from `start` on.
 
-    Positions of one of the `spans` see each other both ways.
+    Positions of one of the `spans` see each other both ways, and so do those of each `block`.
     """
 
     first: int
@@ -62,6 +63,7 @@ class Chunk:
     start: int
     pages: torch.Tensor  # [N]
     spans: tuple[tuple[int, int], ...] = ()
+    block: int = 1
     _index: dict[int, torch.Tensor] = field(default_factory=dict)
     _bias: dict[tuple[Window, bool], torch.Tensor | None] = field(default_factory=dict)
 
@@ -74,12 +76,12 @@ class Chunk:
 
     def _make_bias(self, window: Window, dtype: torch.dtype, explicit: bool) -> torch.Tensor | None:
         length = self.start + self.count
-        is_causal = self.start == 0 and not self.spans and (window is None or window >= length)
-        if is_causal and not explicit:
+        is_causal = self.block == 1 and not self.spans and (window is None or window >= length)
+        if is_causal and self.start == 0 and not explicit:
             return None
         queries = torch.arange(self.start, length, device=self.pages.device)[:, None]
         keys = torch.arange(length, device=self.pages.device)[None]
-        hidden = keys > queries
+        hidden = keys // self.block > queries // self.block
         if window is not None:
             hidden |= keys <= queries - window
         for start, stop in self.spans:
@@ -89,7 +91,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`rows` are in packed order; `logits_at` holds the packed positions whose next token is wanted."""
+    """`rows` are in packed order; `logits_at` holds the packed positions whose logits are wanted."""
 
     rows: tuple[Row, ...]
     input_ids: torch.Tensor  # [1, T]
@@ -111,8 +113,8 @@ class Batch:
 
 
 def build(rows: Sequence[Row], page_size: int, device: torch.device, position_axes: int = 1) -> Batch:
-    decode = sorted((row for row in rows if row.count == 1), key=lambda row: -len(row.sequence.pages))
-    prefill = [row for row in rows if row.count > 1]
+    decode = sorted((row for row in rows if _is_decode(row)), key=lambda row: -_num_pages(row, page_size))
+    prefill = [row for row in rows if not _is_decode(row)]
     packed = (*decode, *prefill)
     ids: list[int] = []
     places: list[int] = []
@@ -120,11 +122,10 @@ def build(rows: Sequence[Row], page_size: int, device: torch.device, position_ax
     wanted: list[int] = []
     for row in packed:
         span = range(row.start, row.start + row.count)
-        ids += row.sequence.tokens[row.start : row.start + row.count]
+        ids += row.tokens
         places += span
         pages += [row.sequence.pages[position // page_size] for position in span]
-        if row.samples:
-            wanted.append(len(ids) - 1)
+        wanted += range(len(ids) - row.num_sampled, len(ids))
     position_ids = torch.tensor([places], device=device)
     page_offsets = position_ids[0] % page_size
     if position_axes > 1:
@@ -135,7 +136,7 @@ def build(rows: Sequence[Row], page_size: int, device: torch.device, position_ax
         position_ids=position_ids,
         logits_at=torch.tensor(wanted, dtype=torch.long, device=device),
         decode_groups=tuple(_decode_groups(decode, page_size, device)),
-        chunks=tuple(_chunks(prefill, len(decode), page_size, device)),
+        chunks=tuple(_chunks(prefill, sum(row.count for row in decode), page_size, device)),
         token_pages=torch.tensor(pages, device=device),
         page_offsets=page_offsets,
         page_size=page_size,
@@ -156,20 +157,31 @@ def group_sizes(page_counts: Sequence[int]) -> list[int]:
     return sizes
 
 
+def _is_decode(row: Row) -> bool:
+    return row.num_known == 1 and row.sequence.block == 1
+
+
+def _num_pages(row: Row, page_size: int) -> int:
+    return -(-(row.start + row.count) // page_size)
+
+
 def _decode_groups(rows: Sequence[Row], page_size: int, device: torch.device) -> list[DecodeGroup]:
     groups, first = [], 0
-    tables = [row.sequence.pages[: row.start // page_size + 1] for row in rows]
+    tables: list[list[int]] = []
+    lengths: list[int] = []
+    for row in rows:
+        tables += [row.sequence.pages[: _num_pages(row, page_size)]] * row.count
+        lengths += range(row.start + 1, row.start + row.count + 1)
     for count in group_sizes([len(table) for table in tables]):
         mine = tables[first : first + count]
         width = len(mine[0])
         padded = [table + table[-1:] * (width - len(table)) for table in mine]
-        lengths = [row.start + 1 for row in rows[first : first + count]]
         groups.append(
             DecodeGroup(
                 first,
                 count,
                 torch.tensor(padded, device=device),
-                torch.tensor(lengths, device=device),
+                torch.tensor(lengths[first : first + count], device=device),
                 page_size,
             )
         )
@@ -180,9 +192,9 @@ def _decode_groups(rows: Sequence[Row], page_size: int, device: torch.device) ->
 def _chunks(rows: Sequence[Row], first: int, page_size: int, device: torch.device) -> list[Chunk]:
     chunks = []
     for row in rows:
-        num_pages = -(-(row.start + row.count) // page_size)
-        pages = torch.tensor(row.sequence.pages[:num_pages], device=device)
-        chunks.append(Chunk(first, row.count, row.start, pages, row.sequence.atoms))
+        sequence = row.sequence
+        pages = torch.tensor(sequence.pages[: _num_pages(row, page_size)], device=device)
+        chunks.append(Chunk(first, row.count, row.start, pages, sequence.atoms, sequence.block))
         first += row.count
     return chunks
 

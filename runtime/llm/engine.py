@@ -21,8 +21,9 @@ from runtime.llm import gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
 from runtime.llm.intake import Prepared
 from runtime.llm.lane import Deliver, Lane
+from runtime.llm.runner import Runner
 from runtime.platform.building import building
-from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault
+from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault, Unsupported
 from runtime.platform.handle import CancelledEvent, Failed, Handle
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,8 @@ class Engine:
 
     `models` is asked anew for each request, so files may come and go. `num_pages` None means what memory
     allows, `dtype` None means float32 on a CPU and bfloat16 elsewhere, and `on_forward` is told the number of
-    rows of each forward.
+    rows of each forward. The `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
+    answer from what was said before.
     """
 
     def __init__(
@@ -50,7 +52,10 @@ class Engine:
         max_batch_tokens: int | None = None,
         max_rows: int = 64,
         max_feature_bytes: int = 256 << 20,
+        speculative_algorithm: str | None = None,
+        num_draft_tokens: int = 6,
         threads: int | None = None,
+        runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None = None,
     ) -> None:
         self._models = models
@@ -61,7 +66,13 @@ class Engine:
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
         self._max_rows = max_rows
         self._max_feature_bytes = max_feature_bytes
+        if speculative_algorithm not in (None, "NGRAM"):
+            raise Unsupported(
+                f"unknown speculative algorithm {speculative_algorithm!r}; supported is NGRAM, or none"
+            )
+        self._num_guesses = num_draft_tokens if speculative_algorithm else 0
         self._threads = threads
+        self._runner = runner
         self._on_forward = on_forward
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lanes: dict[str, Lane] = {}
@@ -245,25 +256,41 @@ class Engine:
         with building, gguf_header.read_once():
             codec = text.load(known[name], known)
             loaded = model.load(known[name], self._device, self._dtype, known)
+        max_rows, num_kept_states = self._affordable_states(loaded)
         lane = Lane(
             loaded,
             codec,
             num_pages=self._num_pages or self._affordable_pages(loaded),
             page_size=self._page_size,
             max_batch_tokens=self._max_batch_tokens,
-            max_rows=self._max_rows,
+            max_rows=max_rows,
             max_feature_bytes=self._max_feature_bytes,
+            num_guesses=self._num_guesses,
+            num_kept_states=num_kept_states,
+            runner=self._runner,
             on_forward=self._on_forward,
         )
         self._inbox.put(partial(self._lanes.__setitem__, name, lane))
         return lane
 
-    def _affordable_pages(self, loaded: model.LanguageModel) -> int:
-        """A quarter of what is free, never more than all rows could fill."""
+    def _affordable_states(self, loaded: model.LanguageModel) -> tuple[int, int]:
+        """How many sequences may run, and how many states are kept of prefixes beside theirs."""
+        if not loaded.states:
+            return self._max_rows, 0
+        count = min(2 * self._max_rows, self._page_budget() // 2 // loaded.state_bytes)
+        if count < 1:
+            raise OutOfMemory(f"no memory is left for one sequence's states of {loaded.state_bytes} bytes")
+        return count - count // 2, count // 2
+
+    def _page_budget(self) -> int:
+        """A quarter of what is free, or half of an accelerator's."""
         if self._device.type == "cuda":
-            budget = torch.cuda.mem_get_info(self._device)[0] // 2
-        else:
-            budget = min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
+            return torch.cuda.mem_get_info(self._device)[0] // 2
+        return min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
+
+    def _affordable_pages(self, loaded: model.LanguageModel) -> int:
+        """Never more than all rows could fill; models with states share the budget with these."""
+        budget = self._page_budget() // (2 if loaded.states else 1)
         pages = budget // (loaded.token_bytes * self._page_size)
         useful = self._max_rows * loaded.context_length // self._page_size
         if pages < 1:

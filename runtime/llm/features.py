@@ -10,7 +10,7 @@ import torch
 
 from runtime.llm.media import Features, Item, Kind, Placed
 from runtime.llm.processors.base import Processor
-from runtime.llm.scheduler import Row
+from runtime.llm.sequence import Row
 
 _ITEMS_A_FORWARD = 8
 

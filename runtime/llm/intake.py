@@ -25,7 +25,7 @@ from runtime.llm.api import (
 from runtime.llm.grammar import Constraint, Grammars
 from runtime.llm.media import MediaPrompt
 from runtime.llm.model import LanguageModel
-from runtime.llm.scheduler import TokenSequence
+from runtime.llm.sequence import TokenSequence
 from runtime.llm.text import Codec, TextStream
 from runtime.llm.tool_calls import ToolStream
 from runtime.llm.vocabulary import Vocabulary

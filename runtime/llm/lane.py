@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import torch
 
-from runtime.llm import sample
 from runtime.llm.answer import Answer
 from runtime.llm.api import (
     Completion,
@@ -28,8 +27,12 @@ from runtime.llm.intake import HiddenStates, Intake, Prepared
 from runtime.llm.model import LanguageModel
 from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
-from runtime.llm.scheduler import Outcome, Row, Scheduler, TokenSequence
+from runtime.llm.scheduler import Outcome, Scheduler
+from runtime.llm.sequence import Row, TokenSequence
+from runtime.llm.state_scheduler import StateScheduler
+from runtime.llm.state_slots import StateSlots
 from runtime.llm.text import Codec
+from runtime.llm.writing import TokenWriter
 from runtime.platform.errors import OutOfMemory, RuntimeFault
 from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 
@@ -67,12 +70,19 @@ class Lane:
         max_batch_tokens: int,
         max_rows: int,
         max_feature_bytes: int,
+        num_guesses: int = 0,
+        num_kept_states: int = 0,
+        runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None,
     ) -> None:
         self.model = model
-        self.runner = Runner(model, num_pages, page_size)
-        self.scheduler = Scheduler(
-            Pages(num_pages, page_size), max_batch_tokens=max_batch_tokens, max_rows=max_rows
+        slots = StateSlots(max_rows, num_kept_states) if model.states else None
+        pages = Pages(num_pages, page_size)
+        self.runner = runner(model, num_pages, page_size, slots)
+        self.scheduler = (
+            Scheduler(pages, max_batch_tokens=max_batch_tokens, max_rows=max_rows)
+            if slots is None
+            else StateScheduler(pages, slots, max_batch_tokens=max_batch_tokens, max_rows=max_rows)
         )
         self.intake = Intake(model, codec, self.scheduler.capacity)
         self.features = (
@@ -80,6 +90,7 @@ class Lane:
             if model.processor is None
             else FeatureStore(model.processor, model.network, max_feature_bytes)
         )
+        self.writer = TokenWriter(num_guesses)
         self._on_forward = on_forward
         self._live: dict[str, Live] = {}
         self._counters = Counters()
@@ -135,28 +146,32 @@ class Lane:
             pages_used=pages.num_used,
             media_encoded=0 if self.features is None else self.features.num_encoded,
             media_reused=0 if self.features is None else self.features.num_reused,
+            guesses_proposed=self.writer.num_proposed,
+            guesses_accepted=self.writer.num_accepted,
         )
 
     # -- a step ----------------------------------------------------------------------------------------------
 
     def step(self) -> None:
+        self._draft()
         rows = self.scheduler.schedule()
         if not rows:
             assert self._live or self.scheduler.pages.num_used == 0, "pages are held and nobody is there"
             return
-        try:
-            self._compute(rows)
-        except Exception as error:
-            if _is_out_of_memory(error):
-                self._give_way(rows, error)
-            else:
-                log.exception("a step of %d rows failed", len(rows))
-                self._fail_rows(rows, error)
+        for part in self.runner.parts(rows):
+            try:
+                self._compute(part)
+            except Exception as error:
+                if _is_out_of_memory(error):
+                    self._give_way(part, error)
+                    break
+                log.exception("a step of %d rows failed", len(part))
+                self._fail_rows(part, error)
 
     def _compute(self, rows: Sequence[Row]) -> None:
         batch = build(rows, self.scheduler.pages.page_size, self.model.device, self.model.position_axes)
         output = self._forward(batch)
-        tokens = self._sample(batch, output)
+        tokens = self._write(batch, output)
         self._deliver(self.scheduler.commit(batch.rows, tokens))
         self._is_retrying = False
 
@@ -194,17 +209,16 @@ class Lane:
                 work.chunks[row.start] = chunk.float().cpu()
             first += row.count
 
-    def _sample(self, batch: Batch, output: Output) -> list[int]:
-        sequences = [row.sequence for row in batch.rows if row.samples]
-        if not sequences:
-            return []
-        works = [self._live[sequence.id].work for sequence in sequences]
+    def _draft(self) -> None:
+        for live in self._live.values():
+            if isinstance(live.work, Answer):
+                self.writer.draft(live.sequence, live.work)
+
+    def _write(self, batch: Batch, output: Output) -> list[tuple[int, ...]]:
+        rows = [row for row in batch.rows if row.samples]
+        works = [self._live[row.sequence.id].work for row in rows]
         answers = [work for work in works if isinstance(work, Answer)]
-        choices = [answer.choice for answer in answers]
-        chosen = sample.choose(output.logits, choices, [sequence.tokens for sequence in sequences])
-        for row, scores in chosen.scores.items():
-            answers[row].scores = scores
-        return chosen.tokens
+        return self.writer.write(rows, answers, output.logits) if rows else []
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -220,7 +234,10 @@ class Lane:
                 self.fail(outcome.sequence.id, RuntimeFault(f"the answer cannot be delivered: {error}"))
 
     def _deliver_one(self, outcome: Outcome) -> None:
-        live = self._live[outcome.sequence.id]
+        live = self._live.get(outcome.sequence.id)
+        if live is None:
+            # An earlier one of this step's tokens ended it.
+            return
         if isinstance(live.work, HiddenStates):
             self._finish_embedding(live, live.work)
         elif outcome.token is not None:
@@ -269,7 +286,7 @@ class Lane:
 def _completion(sequence: TokenSequence, answer: Answer, finish: FinishReason) -> Completion:
     return Completion(
         text=answer.text,
-        token_ids=tuple(sequence.tokens[sequence.prompt_length :]),
+        token_ids=tuple(answer.tokens),
         finish_reason=finish,
         prompt_tokens=sequence.prompt_length,
         cached_tokens=sequence.cached_tokens or 0,

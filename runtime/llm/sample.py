@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,23 @@ _TOP_LOGPROBS_AT_MOST = 20
 _GREEDY_UP_TO = 1e-5
 
 
+class Numbers:
+    """A request's own random numbers. One that is looked at stays the next one until it is used."""
+
+    def __init__(self, seed: int | None) -> None:
+        self._random = random.Random(seed)
+        self._seen: deque[float] = deque()
+
+    def look(self, ahead: int) -> float:
+        while len(self._seen) <= ahead:
+            self._seen.append(self._random.random())
+        return self._seen[ahead]
+
+    def use(self, count: int) -> None:
+        for _ in range(min(count, len(self._seen))):
+            self._seen.popleft()
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A request's parameters with its own stream of random numbers and its place in its grammar.
@@ -28,7 +46,7 @@ class Choice:
     """
 
     params: SamplingParams
-    random: random.Random
+    numbers: Numbers
     prompt_length: int
     end_ids: tuple[int, ...]
     constraint: Constraint | None
@@ -44,7 +62,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One token a row; `scores` has an entry for each row that asked for log probabilities."""
+    """One token a place; `scores` has an entry for each place whose request asked for log probabilities."""
 
     tokens: list[int]
     scores: dict[int, Scores] = field(default_factory=dict)
@@ -56,7 +74,7 @@ def choice(
     end_ids: Iterable[int] = (),
     constraint: Constraint | None = None,
 ) -> Choice:
-    return Choice(params, random.Random(params.seed), prompt_length, tuple(end_ids), constraint)
+    return Choice(params, Numbers(params.seed), prompt_length, tuple(end_ids), constraint)
 
 
 def check(params: SamplingParams, vocabulary_size: int) -> None:
@@ -97,23 +115,43 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
             raise Unsupported(sentence)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a token is chosen: after `history`, all tokens of its sequence so far, of which the last `ahead`
+    are not certain yet.
+    """
+
+    choice: Choice
+    history: Sequence[int]
+    ahead: int = 0
+
+
 @torch.inference_mode()
-def choose(logits: torch.Tensor, choices: Sequence[Choice], histories: Sequence[Sequence[int]]) -> Chosen:
-    """One token for each row. `histories` are all tokens so far, which penalties look at; `logits` change."""
+def choose(logits: torch.Tensor, places: Sequence[Place]) -> Chosen:
+    """One token for each place, by its own parameters and as if all its history were certain.
+
+    `logits` change. Random numbers are looked at, not used.
+    """
     # logits: [N, V]
-    assert len(logits) == len(choices) == len(histories)
-    scored = [row for row, each in enumerate(choices) if each.params.logprobs is not None]
+    assert len(logits) == len(places)
+    scored = [row for row, each in enumerate(places) if each.choice.params.logprobs is not None]
     scores = logits[scored].float().log_softmax(-1)
-    for row, (each, history) in enumerate(zip(choices, histories)):
-        _adjust(logits[row], each, history)
-    _constrain(logits, choices)
+    for row, each in enumerate(places):
+        _adjust(logits[row], each.choice, each.history)
+    _constrain(logits, [each.choice for each in places])
     tokens = logits.argmax(-1)
-    drawn = [row for row, each in enumerate(choices) if each.params.temperature > _GREEDY_UP_TO]
+    drawn = [row for row, each in enumerate(places) if is_drawn(each.choice.params)]
     if drawn:
-        tokens[drawn] = _draw(logits[drawn], [choices[row] for row in drawn])
+        tokens[drawn] = _draw(logits[drawn], [places[row] for row in drawn])
     chosen = tokens.tolist()
-    pairs = zip(scored, scores)
-    return Chosen(chosen, {row: _scores(of, chosen[row], choices[row].params.logprobs) for row, of in pairs})
+    wanted = [places[row].choice.params.logprobs for row in scored]
+    found = zip(scored, scores, wanted)
+    return Chosen(chosen, {row: _scores(of, chosen[row], count) for row, of, count in found})
+
+
+def is_drawn(params: SamplingParams) -> bool:
+    """Whether chance has a part in it."""
+    return params.temperature > _GREEDY_UP_TO
 
 
 def _adjust(logits: torch.Tensor, choice: Choice, history: Sequence[int]) -> None:
@@ -154,13 +192,15 @@ def _scores(logprobs: torch.Tensor, token: int, count: int | None) -> Scores:
     return Scores(logprobs[token].item(), tuple(zip(best.indices.tolist(), best.values.tolist())))
 
 
-def _draw(logits: torch.Tensor, choices: Sequence[Choice]) -> torch.Tensor:
+def _draw(logits: torch.Tensor, places: Sequence[Place]) -> torch.Tensor:
     device = logits.device
+    params = [each.choice.params for each in places]
+    numbers = [each.choice.numbers.look(each.ahead) for each in places]
     return kernel.draw(
         logits,
-        torch.tensor([each.random.random() for each in choices], dtype=torch.float64, device=device),
-        torch.tensor([each.params.temperature for each in choices], device=device),
-        torch.tensor([each.params.top_k for each in choices], device=device),
-        torch.tensor([each.params.top_p for each in choices], dtype=torch.float64, device=device),
-        torch.tensor([each.params.min_p for each in choices], dtype=torch.float64, device=device),
+        torch.tensor(numbers, dtype=torch.float64, device=device),
+        torch.tensor([each.temperature for each in params], device=device),
+        torch.tensor([each.top_k for each in params], device=device),
+        torch.tensor([each.top_p for each in params], dtype=torch.float64, device=device),
+        torch.tensor([each.min_p for each in params], dtype=torch.float64, device=device),
     )

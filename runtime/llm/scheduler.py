@@ -9,74 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Literal
 
-from runtime.llm.pages import Node, Pages
-
-if TYPE_CHECKING:
-    from runtime.llm.media import MediaPrompt
+from runtime.llm.pages import Pages
+from runtime.llm.sequence import Row, TokenSequence
 
 FinishReason = Literal["stop", "length"]
 _MAX_HELD_BACK = 64
-
-
-@dataclass(eq=False, slots=True)
-class TokenSequence:
-    """One request's tokens and what is computed of them.
-
-    `max_length` counts prompt and generated tokens. One that does not `generate` ends when its prompt is
-    computed and computes all of it, since cached pages hold keys and values but no hidden states.
-
-    `keys` are what the prefix tree knows the tokens by: the tokens themselves, unless what a position holds
-    is told by more than its token. No chunk ends inside one of the `atoms`, which are spans of positions.
-    `media` travels along for those who compute.
-    """
-
-    id: str
-    tokens: list[int]
-    max_length: int
-    end_ids: frozenset[int] = frozenset()
-    generates: bool = True
-    keys: list[int] = field(default_factory=list)
-    atoms: tuple[tuple[int, int], ...] = ()
-    media: MediaPrompt | None = None
-    prompt_length: int = field(init=False)
-    computed: int = 0
-    cached_tokens: int | None = None
-    pages: list[int] = field(default_factory=list)
-    num_shared: int = 0
-    path: Node | None = None
-
-    def __post_init__(self) -> None:
-        self.prompt_length = len(self.tokens)
-        self.keys = self.keys or self.tokens.copy()
-
-    @property
-    def remaining(self) -> int:
-        return len(self.tokens) - self.computed
-
-    def append(self, token: int) -> None:
-        self.tokens.append(token)
-        self.keys.append(token)
-
-    def chunk(self, limit: int) -> int:
-        """How many tokens to compute next: at most `limit`, or more where a larger atom comes first."""
-        end = self.computed + min(limit, self.remaining)
-        for start, stop in self.atoms:
-            if start < end < stop:
-                end = start if start > self.computed else stop
-        return end - self.computed
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Compute tokens [start, start + count) of a sequence; one that `samples` yields its next token."""
-
-    sequence: TokenSequence
-    start: int
-    count: int
-    samples: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +48,8 @@ class Scheduler:
 
     def add(self, sequence: TokenSequence) -> None:
         assert 0 < sequence.prompt_length <= sequence.max_length <= self.capacity, sequence
+        # What a page holds depends on whole blocks, so none may reach into the next page.
+        assert self.pages.page_size % sequence.block == 0, (self.pages.page_size, sequence.block)
         self.waiting.append(sequence)
 
     def cancel(self, sequence: TokenSequence) -> None:
@@ -121,17 +64,17 @@ class Scheduler:
         rows = self._continue_running()
         if self.preemptions == preemptions:
             rows += self._admit_waiting(self.max_batch_tokens - sum(row.count for row in rows))
-        return rows
+        return self._with_drafts(rows)
 
-    def commit(self, rows: Sequence[Row], tokens: Sequence[int]) -> list[Outcome]:
-        """`tokens` has one entry for each row that samples, in their order. Rows of cancelled sequences are
-        ignored.
+    def commit(self, rows: Sequence[Row], accepted: Sequence[Sequence[int]]) -> list[Outcome]:
+        """`accepted` has the new tokens of each row that samples, in their order: of a block none or all, of
+        others at least one. Rows of cancelled sequences are ignored.
         """
-        outcomes, sampled = [], iter(tokens)
+        outcomes, sampled = [], iter(accepted)
         for row in rows:
-            token = next(sampled) if row.samples else None
+            tokens = next(sampled) if row.samples else ()
             if row.sequence in self.running:
-                outcomes += self._advance(row, token)
+                outcomes += self._advance(row, tokens)
         return outcomes
 
     def check(self) -> None:
@@ -140,6 +83,8 @@ class Scheduler:
             assert (sequence.pages, sequence.path, sequence.computed) == ([], None, 0), sequence
         for sequence in self.running:
             assert sequence.computed <= len(sequence.pages) * self.pages.page_size, sequence
+            assert sequence.computed % sequence.block == 0, sequence
+            assert sequence.computed <= len(sequence.tokens), sequence
             path = list(self._path_pages(sequence))
             assert path == sequence.pages[: sequence.num_shared], "the path and the page table disagree"
         self.pages.check(page for each in self.running for page in each.pages[each.num_shared :])
@@ -151,7 +96,7 @@ class Scheduler:
         prompts.
         """
         rows: dict[TokenSequence, Row] = {}
-        for sequence in sorted(self.running, key=lambda each: each.remaining > 1):
+        for sequence in sorted(self.running, key=lambda each: each.is_prompt):
             left = self.max_batch_tokens - sum(row.count for row in rows.values())
             if left <= 0:
                 break
@@ -186,8 +131,30 @@ class Scheduler:
 
     @staticmethod
     def _row(sequence: TokenSequence, count: int) -> Row:
-        samples = sequence.generates and count == sequence.remaining
-        return Row(sequence, sequence.computed, count, samples)
+        samples = sequence.generates and count == sequence.needed
+        draft = sequence.draft if samples and sequence.block > 1 else ()
+        return Row(sequence, sequence.computed, count, samples, draft)
+
+    def _with_drafts(self, rows: list[Row]) -> list[Row]:
+        """Guesses take what is left over: nobody waits and nobody gives way for one."""
+        left = self.max_batch_tokens - sum(row.count for row in rows)
+        for index, row in enumerate(rows):
+            sequence = row.sequence
+            if not (row.samples and sequence.draft and sequence.block == 1):
+                continue
+            room = min(left, sequence.max_length - len(sequence.tokens) - 1, self._spare_room(row))
+            draft = sequence.draft[: max(0, room)]
+            grown = self._grow(sequence, row.count + len(draft))
+            assert grown, "pages that were counted as available are not"
+            rows[index] = replace(row, count=row.count + len(draft), draft=draft)
+            left -= len(draft)
+        return rows
+
+    def _spare_room(self, row: Row) -> int:
+        """How many tokens fit behind a row when a page is left for each running sequence."""
+        spare = max(0, self.pages.num_available - len(self.running))
+        num_pages = len(row.sequence.pages) + spare
+        return num_pages * self.pages.page_size - row.start - row.count
 
     # -- waiting sequences -----------------------------------------------------------------------------------
 
@@ -228,7 +195,8 @@ class Scheduler:
 
     def _start(self, sequence: TokenSequence) -> None:
         """Take over what the tree has of it, leaving at least one token to compute."""
-        path = self.pages.match(sequence.keys, len(sequence.tokens) - 1) if sequence.generates else []
+        most = len(sequence.tokens) - (sequence.block == 1)
+        path = self.pages.match(sequence.keys, most) if sequence.generates else []
         self.pages.lock(path)
         sequence.path = path[-1] if path else self.pages.root
         sequence.pages = [node.page for node in path]
@@ -237,7 +205,7 @@ class Scheduler:
 
     def _has_room(self, sequence: TokenSequence) -> bool:
         """All of its tokens and the next page must fit beside the others; alone it may take what there is."""
-        total = -(-(len(sequence.tokens) + 1) // self.pages.page_size)
+        total = -(-(len(sequence.tokens) + sequence.block) // self.pages.page_size)
         return not self.running or total - len(sequence.pages) <= self.pages.num_available
 
     def _next_page_key(self, sequence: TokenSequence) -> tuple[int, tuple[int, ...]] | None:
@@ -249,20 +217,31 @@ class Scheduler:
 
     # -- the end of a step and of a sequence -----------------------------------------------------------------
 
-    def _advance(self, row: Row, token: int | None) -> list[Outcome]:
+    def _advance(self, row: Row, accepted: Sequence[int]) -> list[Outcome]:
         sequence = row.sequence
-        sequence.computed += row.count
+        assert accepted or not row.samples or sequence.block > 1, "a row that samples yields a token"
+        outcomes = self._append(sequence, accepted)
+        num_valid = row.num_known + _num_agreeing(accepted[: len(outcomes)], row.draft)
+        # A position has seen its whole block, so what follows a wrong guess there is wrong in all of it.
+        sequence.computed = (row.start + num_valid) // sequence.block * sequence.block
         self._share_full_pages(sequence)
-        if token is None:
-            if sequence.generates or sequence.remaining:
-                return []
+        if not sequence.generates and not sequence.remaining:
+            outcomes = [Outcome(sequence, None, "stop")]
+        if sequence.block == 1:
+            sequence.draft = ()
+        if outcomes and outcomes[-1].finish is not None:
             self._stop(sequence)
-            return [Outcome(sequence, None, "stop")]
-        sequence.append(token)
-        finish = self._finish_reason(sequence, token)
-        if finish is not None:
-            self._stop(sequence)
-        return [Outcome(sequence, token, finish)]
+        return outcomes
+
+    def _append(self, sequence: TokenSequence, tokens: Sequence[int]) -> list[Outcome]:
+        """Up to the first that ends the sequence."""
+        outcomes = []
+        for token in tokens:
+            sequence.append(token)
+            outcomes.append(Outcome(sequence, token, self._finish_reason(sequence, token)))
+            if outcomes[-1].finish is not None:
+                break
+        return outcomes
 
     @staticmethod
     def _finish_reason(sequence: TokenSequence, token: int) -> FinishReason | None:
@@ -298,3 +277,9 @@ class Scheduler:
             pages.append(node.page)
             node = node.parent
         return reversed(pages)
+
+
+def _num_agreeing(tokens: Sequence[int], draft: Sequence[int]) -> int:
+    """How many of the first tokens are as they were guessed."""
+    agree = (token == guess for token, guess in zip(tokens, draft))
+    return sum(1 for _ in takewhile(bool, agree))

@@ -1,7 +1,7 @@
 import torch
 
 from runtime.llm.batch import build, group_sizes
-from runtime.llm.scheduler import Row, TokenSequence
+from runtime.llm.sequence import Row, TokenSequence
 
 
 def row(tokens: list[int], start: int, pages: list[int], samples: bool = True) -> Row:

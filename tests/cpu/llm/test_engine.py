@@ -18,7 +18,7 @@ from runtime.llm.api import (
     Token,
 )
 from runtime.llm.engine import Engine
-from runtime.llm.scheduler import Row
+from runtime.llm.sequence import Row
 from runtime.llm.text import TextStream
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported

@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from runtime.llm.api import SamplingParams
-from runtime.llm.sample import choice, choose
+from runtime.llm.sample import Place, choice, choose
 from treadle_kernels import sample as kernel
 
 VOCABULARY = 1000
@@ -76,9 +76,11 @@ def test_a_row_alone_draws_what_it_draws_in_company() -> None:
         SamplingParams(**{**{f: getattr(p, f) for f in p.__slots__}, "seed": n}) for n, p in enumerate(PARAMS)
     ]
     histories = [[1, 2, 3]] * len(seeded)
-    together = choose(scores.clone(), [choice(each) for each in seeded], histories).tokens
+    together = choose(
+        scores.clone(), [Place(choice(each), past) for each, past in zip(seeded, histories)]
+    ).tokens
     alone = [
-        choose(scores[row : row + 1].clone(), [choice(each)], histories[:1]).tokens[0]
+        choose(scores[row : row + 1].clone(), [Place(choice(each), histories[0])]).tokens[0]
         for row, each in enumerate(seeded)
     ]
     assert together == alone
@@ -89,7 +91,9 @@ def test_greedy_rows_take_the_best_and_penalties_count_for_them() -> None:
     best = scores[0].argmax().item()
     greedy = SamplingParams(temperature=0)
     harsh = SamplingParams(temperature=0, repetition_penalty=1e6)
-    tokens = choose(scores[:1].repeat(2, 1), [choice(greedy), choice(harsh)], [[best], [best]]).tokens
+    tokens = choose(
+        scores[:1].repeat(2, 1), [Place(choice(greedy), [best]), Place(choice(harsh), [best])]
+    ).tokens
     assert tokens[0] == best
     assert tokens[1] != best
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from runtime.llm.api import CompleteRequest, Completion, SamplingParams
 from runtime.llm.engine import Engine
-from runtime.llm.sample import choice, choose
+from runtime.llm.sample import Place, choice, choose
 from runtime.platform.building import building
 from runtime.platform.errors import Unsupported
 
@@ -58,7 +58,7 @@ def test_scores_are_adjusted_as_reckoned(name: str) -> None:
     for seed in range(30):
         row = scores(1, seed)
         want = reckoned(row[0], params)
-        chosen = choose(row, [choice(params, PROMPT_LENGTH, (0, 9))], [HISTORY])
+        chosen = choose(row, [Place(choice(params, PROMPT_LENGTH, (0, 9)), HISTORY)])
         assert torch.equal(row[0].isinf(), want.isinf())
         torch.testing.assert_close(row[0], want)
         assert chosen.tokens == [want.argmax().item()]
@@ -67,11 +67,9 @@ def test_scores_are_adjusted_as_reckoned(name: str) -> None:
 def test_a_row_alone_is_adjusted_as_in_company() -> None:
     params = [SamplingParams(seed=number, **more) for number, more in enumerate(PARAMS.values())]
     together = scores(len(params))
-    mixed = choose(
-        together.clone(), [choice(each, PROMPT_LENGTH, (0,)) for each in params], [HISTORY] * len(params)
-    )
+    mixed = choose(together.clone(), [Place(choice(each, PROMPT_LENGTH, (0,)), HISTORY) for each in params])
     for row, each in enumerate(params):
-        alone = choose(together[row : row + 1].clone(), [choice(each, PROMPT_LENGTH, (0,))], [HISTORY])
+        alone = choose(together[row : row + 1].clone(), [Place(choice(each, PROMPT_LENGTH, (0,)), HISTORY)])
         assert alone.tokens == mixed.tokens[row : row + 1]
         assert alone.scores.get(0) == mixed.scores.get(row)
 

@@ -3,7 +3,8 @@ import subprocess
 import sys
 
 from runtime.llm.pages import Pages
-from runtime.llm.scheduler import Scheduler, TokenSequence
+from runtime.llm.scheduler import Scheduler
+from runtime.llm.sequence import TokenSequence
 
 
 def scheduler(num_pages: int = 64, page_size: int = 4, budget: int = 16, rows: int = 8) -> Scheduler:
@@ -17,7 +18,7 @@ def sequence(name: str, tokens: list[int], new: int = 4, **settings: object) -> 
 def step(it: Scheduler, token: int = 7) -> list[tuple[str, int, int]]:
     rows = it.schedule()
     it.check()
-    it.commit(rows, [token] * sum(row.samples for row in rows))
+    it.commit(rows, [[token]] * sum(row.samples for row in rows))
     it.check()
     return [(row.sequence.id, row.start, row.count) for row in rows]
 
@@ -42,9 +43,9 @@ def test_the_end_is_a_token_or_a_length() -> None:
     it = scheduler()
     it.add(sequence("a", [1], new=2))
     it.add(sequence("b", [2], new=9, end_ids=frozenset({7})))
-    first = it.commit(it.schedule(), [5, 5])
+    first = it.commit(it.schedule(), [[5], [5]])
     assert [(each.token, each.finish) for each in first] == [(5, None), (5, None)]
-    second = it.commit(it.schedule(), [7, 7])
+    second = it.commit(it.schedule(), [[7], [7]])
     assert [(each.sequence.id, each.token, each.finish) for each in second] == [
         ("a", 7, "length"),
         ("b", 7, "stop"),
@@ -110,7 +111,7 @@ def test_cancel_while_the_batch_is_on_the_device_drops_its_row() -> None:
     rows = it.schedule()
     it.cancel(gone)
     it.cancel(gone)
-    assert [each.sequence.id for each in it.commit(rows, [7, 8])] == ["kept"]
+    assert [each.sequence.id for each in it.commit(rows, [[7], [8]])] == ["kept"]
     it.check()
 
 
@@ -148,7 +149,7 @@ def walk_at_random(seed: int) -> int:
         if rows and choose.random() < 0.03:
             ended.add(rows[0].sequence.id)
             it.cancel(rows[0].sequence)
-        for outcome in it.commit(rows, [choose.randint(2, 40) for row in rows if row.samples]):
+        for outcome in it.commit(rows, [[choose.randint(2, 40)] for row in rows if row.samples]):
             assert outcome.sequence.id not in ended
             if outcome.finish:
                 ended.add(outcome.sequence.id)

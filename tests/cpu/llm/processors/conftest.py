@@ -26,7 +26,7 @@ from runtime.llm.batch import build
 from runtime.llm.lane import Lane
 from runtime.llm.model import LanguageModel
 from runtime.llm.processors import assemble
-from runtime.llm.scheduler import TokenSequence
+from runtime.llm.sequence import TokenSequence
 from runtime.llm.text import Codec
 from runtime.platform.building import building
 
@@ -136,6 +136,7 @@ class Family:
             "max_batch_tokens": 3 * CHUNK,
             "max_rows": 16,
             "max_feature_bytes": 64 << 20,
+            "num_kept_states": 16,
             "on_forward": None,
         }
         return Lane(self.model, self.codec, **{**plain, **settings})
@@ -177,15 +178,17 @@ def all_logits(lane: Lane, sequences: Sequence[TokenSequence]) -> list[torch.Ten
     while any(each.computed < prompts[each.id] for each in sequences):
         rows = lane.scheduler.schedule()
         assert rows
-        batch = build(rows, lane.scheduler.pages.page_size, lane.model.device, lane.model.position_axes)
-        everywhere = replace(batch, logits_at=torch.arange(batch.input_ids.shape[1]))
-        media = lane.features.arguments(batch.rows) if lane.features else {}
-        logits, first = lane.runner.forward(everywhere, media=media, with_hidden=False).logits, 0
-        for row in batch.rows:
-            for at in range(row.count):
-                found[row.sequence.id][row.start + at] = logits[first + at]
-            first += row.count
-        lane.scheduler.commit(batch.rows, [5 for row in batch.rows if row.samples])
+        for part in lane.runner.parts(rows):
+            size, axes = lane.scheduler.pages.page_size, lane.model.position_axes
+            batch = build(part, size, lane.model.device, axes)
+            everywhere = replace(batch, logits_at=torch.arange(batch.input_ids.shape[1]))
+            media = lane.features.arguments(batch.rows) if lane.features else {}
+            logits, first = lane.runner.forward(everywhere, media=media, with_hidden=False).logits, 0
+            for row in batch.rows:
+                for at in range(row.count):
+                    found[row.sequence.id][row.start + at] = logits[first + at]
+                first += row.count
+            lane.scheduler.commit(batch.rows, [[5] for row in batch.rows if row.samples])
         lane.scheduler.check()
     return [
         torch.stack([found[each.id][at] for at in sorted(found[each.id]) if at < prompts[each.id]])
