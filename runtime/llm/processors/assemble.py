@@ -10,7 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoTokenizer
+import numpy as np
+import torch
+from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoTokenizer, FuyuImageProcessorPil
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import is_torchvision_available
@@ -28,9 +30,7 @@ def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: 
     kind = unchecked(_kind(folder, model_type))
     make: dict[str, Callable[[], Any]] = {
         "tokenizer": lambda: tokenizer or AutoTokenizer.from_pretrained(folder, local_files_only=True),
-        "image_processor": lambda: AutoImageProcessor.from_pretrained(
-            folder, local_files_only=True, backend="pil"
-        ),
+        "image_processor": lambda: _image_processor(folder),
         "feature_extractor": lambda: AutoFeatureExtractor.from_pretrained(folder, local_files_only=True),
         "video_processor": lambda: video_processor,
     }
@@ -39,6 +39,21 @@ def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: 
     made = kind.from_args_and_dict(parts, settings)
     made.chat_template = made.chat_template or made.tokenizer.chat_template
     return made
+
+
+def _image_processor(folder: Path) -> Any:
+    made = AutoImageProcessor.from_pretrained(folder, local_files_only=True, backend="pil")
+    if isinstance(made, FuyuImageProcessorPil):
+        made.__class__ = _FuyuImages
+    return made
+
+
+class _FuyuImages(FuyuImageProcessorPil):  # type: ignore[misc]
+    """Cuts tensors too, as Fuyu's processor expects."""
+
+    def patchify_image(self, image: Any, patch_size: Any = None) -> torch.Tensor:
+        # [C, H, W] -> [1, n, patch]
+        return torch.from_numpy(super().patchify_image(np.asarray(image), patch_size))[None]
 
 
 def unchecked(kind: Any) -> Any:

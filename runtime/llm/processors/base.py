@@ -28,13 +28,15 @@ class Processor:
 
     `model_types` are the configurations that a family serves, `kinds` the media that it takes. Where
     `attends_both_ways`, the tokens of an image see each other in both directions and stay in one chunk.
-    `position_axes` counts the numbers of which a token's position consists.
+    `position_axes` counts the numbers of which a token's position consists. A request holds `max_items` at
+    most, where there is a limit.
     """
 
     model_types: ClassVar[tuple[str, ...]] = ()
     kinds: ClassVar[tuple[Kind, ...]] = ("image",)
     attends_both_ways: ClassVar[bool] = False
     position_axes: ClassVar[int] = 1
+    max_items: ClassVar[int | None] = None
 
     def __init__(self, processor: Any, config: Any) -> None:
         self.config = config
@@ -53,6 +55,10 @@ class Processor:
 
     def items(self, media: Sequence[Media]) -> list[Item]:
         """All media of one request, in order; for families to which their number matters."""
+        if self.max_items is not None and len(media) > self.max_items:
+            raise Unsupported(
+                f"a model of type {self.config.model_type} takes {self.max_items} medium a request at most"
+            )
         return [self.item(each) for each in media]
 
     def item(self, media: Media) -> Item:
