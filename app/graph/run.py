@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.events import Event, NodePreview
 from app.graph.call import call_coroutine, call_plain, together
 from app.graph.context import JobNodeContext
 from app.graph.copies import Copies
 from app.graph.dynamic import nested
+from app.graph.flights import Told
 from app.graph.hidden import DynamicPrompt, context_hidden, hidden_inputs
 from app.graph.keys import Key, cache_keys, expansion_keys
 from app.graph.parse import Node, parse_expansion
@@ -163,10 +165,22 @@ class _JobRun:
         key = self.keys.get(node.id)
         if key is None:
             return None
-        entry = self.services.cache.get(key) or await self.services.flights.join(key)
+        hear = functools.partial(self._hear, node)
+        entry = self.services.cache.get(key) or await self.services.flights.join(key, hear)
         if entry is None:
             self.flying.add(key)
         return entry
+
+    def _hear(self, node: Node, event: Told) -> None:
+        """How far another job is with what this node waits for, as news of this one."""
+        if not isinstance(event, NodePreview) or self._sends_previews:
+            job, name = self.job, name_of(node)
+            self.services.publish(replace(event, prompt_id=job.id, client_id=job.client_id, node=name))
+
+    def _tell(self, key: Key, event: Event) -> None:
+        self.services.publish(event)
+        if key is not None and isinstance(event, Told):
+            self.services.flights.tell(key, event)
 
     async def _needs(self, call: NodeCall, context: JobNodeContext) -> list[str]:
         lazy_needs = call.node.spec.lazy_needs
@@ -255,15 +269,20 @@ class _JobRun:
     def _hidden(self, node: Node) -> dict[str, Any]:
         return context_hidden(node, self.prompt, self.job.extra_data, self.job.sensitive)
 
+    @property
+    def _sends_previews(self) -> bool:
+        return self.job.extra_data.get("preview_method") != "none"
+
     def _context(self, node: Node) -> JobNodeContext:
+        publish = functools.partial(self._tell, self.keys.get(node.id))
         return JobNodeContext(
             name_of(node),
             self.job.id,
             self.job.client_id,
             self._hidden(node),
             self.job.stop,
-            self.services,
-            sends_previews=self.job.extra_data.get("preview_method") != "none",
+            replace(self.services, publish=publish),
+            self._sends_previews,
         )
 
     async def _failed(self, call: NodeCall, error: BaseException) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
+from PIL import Image
 
+from app.events import NodePreview, NodeProgress, NodeStarted, NodeText
 from app.graph.run import run_job
 from app.queue import Job, JobQueue
+from nodes.context import NodeContext
+from nodes.declare import spec_of
 from tests.fakes import World, box, world
 from tests.pure.graph.boxes import specs
 from tests.pure.graph.prompts import random_prompt
@@ -58,6 +63,43 @@ async def test_each_job_ends_as_if_it_had_been_alone(tmp_path, seed: int):
         assert outcome.status == wanted.status
         if outcome.status == "success":
             assert outcome.outputs == wanted.outputs
+    check_nothing_is_left(here)
+
+
+async def test_who_waits_for_another_jobs_node_hears_how_far_it_is(tmp_path):
+    gate = asyncio.Event()
+
+    async def step_on(ctx: NodeContext, *, value: int = 0) -> int:
+        await gate.wait()
+        ctx.progress(1, 2)
+        ctx.text("half")
+        await asyncio.to_thread(ctx.preview, Image.new("RGB", (4, 4)))
+        return value
+
+    here = world([*specs(), spec_of(step_on, "StepOn", category="test")], tmp_path)
+    prompt = {"1": box("StepOn", value=0), "2": box("Show", value=["1", 0])}
+    renamed = {"a": prompt["1"], "b": box("Show", value=["a", 0])}
+    jobs = [
+        here.job(prompt),
+        here.job(renamed),
+        replace(here.job(prompt), extra_data={"preview_method": "none"}),
+    ]
+    running = [asyncio.create_task(run_job(job, here.services)) for job in jobs]
+    stopped = asyncio.create_task(run_job(left := here.job(prompt), here.services))
+    while len([one for one in here.events if isinstance(one, NodeStarted)]) < 4:
+        await asyncio.sleep(0)
+    left.stop.set()
+    assert (await stopped).status == "interrupted"
+    gate.set()
+    outcomes = await asyncio.gather(*running)
+    assert [outcome.status for outcome in outcomes] == ["success"] * 3
+    leader, renaming, blind = (job.id for job in jobs)
+    told = [one for one in here.events if isinstance(one, NodeProgress | NodePreview | NodeText)]
+    news = {id: [type(one).__name__ for one in told if one.prompt_id == id] for id in (leader, renaming)}
+    assert news[leader] == news[renaming] == ["NodeProgress", "NodeText", "NodePreview"]
+    assert {one.node.node_id for one in told if one.prompt_id == renaming} == {"a"}
+    assert {type(one) for one in told if one.prompt_id == blind} == {NodeProgress, NodeText}
+    assert not [one for one in told if one.prompt_id == left.id]
     check_nothing_is_left(here)
 
 
