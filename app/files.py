@@ -5,13 +5,15 @@ What it answers lies inside the folder that was asked for, or it raises.
 
 from __future__ import annotations
 
+import json
 import mimetypes
 import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.config import Directories
 from app.folders import ModelFolders
@@ -19,6 +21,8 @@ from nodes.context import NodeInputError, SavedFile
 from runtime.platform.installed import packaged_language_models
 
 _ANNOTATION = re.compile(r"^(?P<name>.*?) ?\[(?P<type>input|output|temp)\]$", re.DOTALL)
+# What the configuration of a model that takes images says.
+_EYES = ("vision_config", "vision_encoder", "visual", "image_token_id", "image_token_index")
 _MEDIA_BY_EXTENSION = {".webp": "image", ".avif": "image", ".jxl": "image", ".fbx": "model", ".glb": "model"}
 
 
@@ -92,6 +96,14 @@ class Files:
     def language_models(self) -> list[str]:
         return list(self.language_model_paths())
 
+    def vision_language_models(self) -> list[str]:
+        return [name for name, path in self.language_model_paths().items() if _has_eyes(path)]
+
+    def input_folders(self) -> list[str]:
+        root = self.directories.input
+        found = [path for path in root.rglob("*") if path.is_dir()] if root.is_dir() else []
+        return sorted(path.relative_to(root).as_posix() for path in found)
+
     def stamp(self, folder: str, name: str) -> str | None:
         try:
             path = self.input(name) if folder == "input" else self.model(folder, name)
@@ -136,6 +148,25 @@ class Files:
         if not path.is_file():
             raise NodeInputError(f"'{name}' is not in {root}")
         return path
+
+    def input_folder(self, name: str) -> Path:
+        try:
+            path = within(self.directories.input, name)
+        except UnsafeName as error:
+            raise NodeInputError(str(error)) from None
+        if not path.is_dir():
+            raise NodeInputError(f"'{name}' is not a folder in {self.directories.input}")
+        return path
+
+    def language_model_of(self, weights: Sequence[Path]) -> str | None:
+        known = self.language_model_paths()
+        for name, path in known.items():
+            if any(each.resolve() == path.resolve() for each in weights):
+                return name
+        named = (
+            _language_model_named_in(folder) for each in weights for folder in (each, each / "text_encoder")
+        )
+        return next((name for name in named if name in known), None)
 
     def next_output(
         self, prefix: str, extension: str, *, temporary: bool = False, size: tuple[int, int] = (0, 0)
@@ -184,3 +215,19 @@ def _create_next(stem: Path, extension: str) -> Path:
         except FileExistsError:
             continue
         return path
+
+
+def _has_eyes(path: Path) -> bool:
+    return not _config(path).keys().isdisjoint(_EYES)
+
+
+def _language_model_named_in(folder: Path) -> str | None:
+    return _config(folder).get("language_model")
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,12 @@ class NodeFiles(Protocol):
 
     def input(self, name: str) -> Path:
         """An uploaded file; `name` may carry ` [output]` or ` [temp]` and a subfolder."""
+
+    def input_folder(self, name: str) -> Path:
+        """A folder below the input directory."""
+
+    def language_model_of(self, weights: Sequence[Path]) -> str | None:
+        """The language model that text encoder weights belong to, if it is one that can write."""
 
     def next_output(
         self, prefix: str, extension: str, *, temporary: bool = False, size: tuple[int, int] = (0, 0)

@@ -6,8 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from nodes.context import NodeContext, NodeInputError
 from nodes.declare import node
+from nodes.pictures import as_media
 from nodes.spec import Library
-from nodes.types import Chat, Choices, Float, InOptional, Int, Json, Llm, Multiline, Options, PromptText, Seed
+from nodes.types import (
+    AnyLlm,
+    Chat,
+    Choices,
+    Float,
+    Image,
+    InOptional,
+    Int,
+    Json,
+    Llm,
+    Multiline,
+    Options,
+    PromptText,
+    Seed,
+)
 from runtime.llm.api import (
     ChatRequest,
     CompleteRequest,
@@ -48,7 +63,7 @@ def load_language_model(*, model: Annotated[str, Choices(_language_models)]) -> 
 async def generate(
     ctx: NodeContext,
     *,
-    model: Llm,
+    model: AnyLlm,
     prompt: PromptText,
     system: System = "",
     mode: Literal["chat", "continue"] = "chat",
@@ -58,19 +73,22 @@ async def generate(
     top_k: TopK = 0,
     seed: Seed = 0,
     stop: Stop = "",
+    image: Image | None = None,
 ) -> str:
     """The model's answer, without blanks around it. It appears on the node while it is written.
 
     "chat" asks by the model's own chat template; "continue" goes on from where the prompt ends. Temperature 0
     always takes the likeliest token. `stop` lists texts, one a line, before which the answer ends; \\n stands
-    for a line break.
+    for a line break. A model that sees is shown the image, all pictures of a batch, before the prompt.
     """
-    params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
+    params = sampling(max_tokens, temperature, top_p, top_k, seed, stop)
     if mode == "continue" and system:
         raise NodeInputError('"continue" takes no system text; put it at the start of the prompt')
+    if mode == "continue" and image is not None:
+        raise NodeInputError('"continue" takes no image; ask in the mode "chat"')
     if mode == "continue":
         return await answer(ctx, CompleteRequest(ctx.request_id(), model, prompt, params))
-    messages = (*system_message(system), Message("user", prompt))
+    messages = (*system_message(system), user_message(prompt, image))
     return await answer(ctx, ChatRequest(ctx.request_id(), model, messages, params))
 
 
@@ -78,7 +96,7 @@ async def generate(
 async def chat(
     ctx: NodeContext,
     *,
-    model: Llm,
+    model: AnyLlm,
     message: PromptText,
     system: System = "",
     max_tokens: MaxTokens = 256,
@@ -88,6 +106,7 @@ async def chat(
     seed: Seed = 0,
     stop: Stop = "",
     chat: Chat | None = None,
+    image: Image | None = None,
 ) -> tuple[str, Chat]:
     """One turn of a conversation. The chat that comes out holds it, for the next turn to go on from.
 
@@ -96,14 +115,14 @@ async def chat(
     history = tuple(chat or ())
     if system:
         history = (*system_message(system), *(old for old in history if old.role != "system"))
-    asked = (*history, Message("user", message))
-    params = _params(max_tokens, temperature, top_p, top_k, seed, stop)
+    asked = (*history, user_message(message, image))
+    params = sampling(max_tokens, temperature, top_p, top_k, seed, stop)
     reply = await answer(ctx, ChatRequest(ctx.request_id(), model, asked, params))
     return reply, (*asked, Message("assistant", reply))
 
 
 @node("TextEmbed", display="Embed Text", category=CATEGORY, outputs=("vector",))
-async def embed(ctx: NodeContext, *, model: Llm, text: PromptText) -> Json:
+async def embed(ctx: NodeContext, *, model: AnyLlm, text: PromptText) -> Json:
     """A vector of length one that stands for the text: the mean of the model's last hidden states.
 
     Texts of similar meaning tend to have vectors of similar direction; models that are trained for it do
@@ -121,13 +140,18 @@ async def answer(ctx: NodeContext, request: ChatRequest | CompleteRequest) -> st
     return (await ctx.run(handle)).text.strip()
 
 
+def user_message(text: str, image: Image | None) -> Message:
+    return Message("user", text if image is None else (*as_media(image), text))
+
+
 def system_message(system: str) -> tuple[Message, ...]:
     return (Message("system", system),) if system.strip() else ()
 
 
-def _params(
+def sampling(
     max_tokens: int, temperature: float, top_p: float, top_k: int, seed: int, stop: str
 ) -> SamplingParams:
+    """From a node's widgets; `stop` has one text a line."""
     texts = tuple(line.replace("\\n", "\n") for line in stop.split("\n") if line)
     return SamplingParams(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, stop=texts

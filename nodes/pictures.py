@@ -13,6 +13,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from nodes.context import NodeInputError
 from nodes.room import need_room
+from runtime.llm.api import Image as Media
 
 SAVED_COMPRESSION = 4
 PREVIEW_COMPRESSION = 1
@@ -55,6 +56,11 @@ def as_picture(image: torch.Tensor) -> Image.Image:
         (image.detach().cpu().to(torch.float32) * 255).clamp(0, 255).nan_to_num(0).to(torch.uint8).numpy()
     )
     return Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
+
+
+def as_media(image: torch.Tensor) -> tuple[Media, ...]:
+    """image [B, H, W, C] in 0..1 as a language model takes it, one by one."""
+    return tuple(Media(torch.from_numpy(np.array(as_picture(each).convert("RGB")))) for each in image)
 
 
 def png_metadata(prompt: Any, extra: Any) -> PngInfo | None:

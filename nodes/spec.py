@@ -101,6 +101,12 @@ class Library(Protocol):
 
     def language_models(self) -> list[str]: ...
 
+    def vision_language_models(self) -> list[str]:
+        """Those of the language models that take images."""
+
+    def input_folders(self) -> list[str]:
+        """Folders below the input directory, by relative names."""
+
     def stamp(self, folder: str, name: str) -> str | None:
         """A text that changes when the file may have changed; None when there is no such file.
 

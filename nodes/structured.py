@@ -8,9 +8,10 @@ from typing import Annotated, Any, cast
 
 from nodes.context import NodeContext, NodeInputError
 from nodes.declare import node
-from nodes.language import CATEGORY, MaxTokens, System, Temperature, TopP, system_message
-from nodes.types import Json, Llm, Multiline, PromptText, Seed, Socket
-from runtime.llm.api import ChatRequest, Completion, Grammar, Message, SamplingParams
+from nodes.language import CATEGORY, MaxTokens, System, Temperature, TopP, system_message, user_message
+from nodes.spec import NodeResult
+from nodes.types import AnyLlm, Anything, Image, Json, Multiline, PromptText, Seed, Socket
+from runtime.llm.api import ChatRequest, Completion, Grammar, SamplingParams
 from runtime.platform.handle import Handle
 
 SCHEMA = """{
@@ -22,6 +23,9 @@ SCHEMA = """{
   "required": ["title", "colours"],
   "additionalProperties": false
 }"""
+
+# Sockets for the properties that a schema names.
+MAX_PROPERTIES = 8
 
 Schema = Annotated[str, Multiline(placeholder="A JSON schema")]
 JsonOrText = Annotated[Any, Socket("JSON,STRING")]
@@ -35,13 +39,14 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
     "LLMStructured",
     display="Structured Answer of Language Model",
     category=CATEGORY,
-    outputs=("json", "text"),
+    returns=(Json, str, *[Anything] * MAX_PROPERTIES),
+    outputs=("json", "text", *(f"property_{number}" for number in range(1, MAX_PROPERTIES + 1))),
     search_aliases=("json", "schema"),
 )
 async def structured(
     ctx: NodeContext,
     *,
-    model: Llm,
+    model: AnyLlm,
     prompt: PromptText,
     schema: Schema = SCHEMA,
     system: System = "",
@@ -49,30 +54,33 @@ async def structured(
     temperature: Temperature = 0.7,
     top_p: TopP = 1.0,
     seed: Seed = 0,
-) -> tuple[Json, str]:
-    """An answer that is JSON of the given schema, as a value and as text.
+    image: Image | None = None,
+) -> NodeResult:
+    """An answer that is JSON of the given schema, as a value and as text, and its properties one by one.
 
     The model can write nothing else, so only the length can fail: give texts a maxLength, arrays a maxItems,
-    and enough max_tokens.
+    and enough max_tokens. The n-th of the further outputs is the n-th property that the schema names; the
+    editor shows it by that name and type.
     """
     grammar = Grammar("json_schema", schema)
     params = SamplingParams(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed, grammar=grammar
     )
-    answer = await _ask(ctx, model, system, prompt, params)
+    answer = await _ask(ctx, model, system, prompt, params, image)
     if answer.finish_reason == "length":
         raise NodeInputError(
             f"The answer was not complete after {max_tokens} tokens; allow more, or limit the schema's texts"
             " and arrays"
         )
-    return json.loads(answer.text), answer.text
+    value = json.loads(answer.text)
+    return NodeResult((value, answer.text, *_properties(schema, value)))
 
 
 @node("LLMChoice", display="Choice of Language Model", category=CATEGORY, outputs=("choice", "index"))
 async def choose(
     ctx: NodeContext,
     *,
-    model: Llm,
+    model: AnyLlm,
     prompt: PromptText,
     choices: Options = "yes\nno",
     system: System = "",
@@ -104,10 +112,24 @@ def extract(*, json: JsonOrText, path: str = "") -> tuple[str, Json]:
     return _as_text(value), value
 
 
-async def _ask(ctx: NodeContext, model: str, system: str, prompt: str, params: SamplingParams) -> Completion:
-    messages = (*system_message(system), Message("user", prompt))
+async def _ask(
+    ctx: NodeContext,
+    model: str,
+    system: str,
+    prompt: str,
+    params: SamplingParams,
+    image: Image | None = None,
+) -> Completion:
+    messages = (*system_message(system), user_message(prompt, image))
     request = ChatRequest(ctx.request_id(), model, messages, params)
     return await ctx.run(cast("Handle[Completion]", ctx.llm.submit(request)))
+
+
+def _properties(schema: str, value: Any) -> list[Any]:
+    """What an answer holds of the properties that a schema names, in its order, or None."""
+    named = json.loads(schema).get("properties") or {}
+    held = [value.get(name) for name in named] if isinstance(value, dict) else []
+    return [*held, *[None] * MAX_PROPERTIES][:MAX_PROPERTIES]
 
 
 def _parsed(value: Any) -> Any:

@@ -37,6 +37,12 @@ class FakeLibrary:
     def language_models(self) -> list[str]:
         return self.folders.get("llm", [])
 
+    def vision_language_models(self) -> list[str]:
+        return self.folders.get("vlm", [])
+
+    def input_folders(self) -> list[str]:
+        return []
+
     def stamp(self, folder: str, name: str) -> str | None:
         known = name in self.folders.get(folder, [])
         return self.stamps.get((folder, name), "as it was" if known else None)
@@ -54,6 +60,12 @@ class FakeFiles:
 
     def input(self, name: str) -> Path:
         return self._existing(name)
+
+    def input_folder(self, name: str) -> Path:
+        return self._existing(name)
+
+    def language_model_of(self, weights: Sequence[Path]) -> str | None:
+        return None
 
     def _existing(self, name: str) -> Path:
         path = self.folder / name

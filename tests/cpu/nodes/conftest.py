@@ -27,7 +27,7 @@ from runtime.diffusion.api import (
     SampleRequest,
     TextEncoderRef,
 )
-from runtime.llm.api import Completion, Token
+from runtime.llm.api import Completion, Token, ToolCall
 from runtime.platform.handle import Done, Handle
 
 
@@ -76,13 +76,18 @@ class WritingLanguage:
     def __init__(self) -> None:
         self.requests: list[Any] = []
         self.words = (" sea", " turtle", "\n")
+        self.tool_calls: tuple[ToolCall, ...] = ()
+
+    def models(self) -> tuple[str, ...]:
+        return ("tiny",)
 
     def submit(self, request: Any) -> Handle[Any]:
         self.requests.append(request)
         handle: Handle[Any] = Handle(request.id, lambda _: None)
         for word in self.words:
             handle.deliver(Token(request.id, 0, word))
-        handle.deliver(Done(request.id, Completion("".join(self.words), (0,), "stop", 1, 0)))
+        answer = Completion("".join(self.words), (0,), "stop", 1, 0, tool_calls=self.tool_calls)
+        handle.deliver(Done(request.id, answer))
         return handle
 
 

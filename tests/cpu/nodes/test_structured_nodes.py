@@ -41,11 +41,13 @@ def ctx(context_over: Callable[[Any, Any], JobNodeContext], engine: Engine) -> J
 
 
 async def test_an_answer_has_the_form_of_its_schema(ctx: JobNodeContext) -> None:
-    value, text = await structured(
+    answer = await structured(
         ctx, model="tiny", prompt="when?", schema=SCHEMA, system="Be brief.", temperature=2.0, seed=3
     )
+    value, text, *properties = answer.values
     assert set(value) == {"day", "hours"}
     assert json.loads(text) == value
+    assert properties[:2] == [value["day"], value["hours"]]
 
 
 async def test_an_answer_that_is_too_long_says_so(ctx: JobNodeContext) -> None:
