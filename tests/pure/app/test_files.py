@@ -145,5 +145,5 @@ def test_language_models_are_packaged_ones_then_those_of_the_folder(files: Files
     (llm / "tiny" / "config.json").touch()
     (llm / "b.gguf").touch()
     paths = files.language_model_paths()
-    assert list(paths)[-2:] == ["b.gguf", "tiny"]
+    assert list(paths)[-3:] == ["b.gguf", "glyph-vlm", "tiny"]
     assert paths["tiny"] == llm / "tiny"
