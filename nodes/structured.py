@@ -11,6 +11,7 @@ from nodes.declare import node
 from nodes.language import CATEGORY, MaxTokens, System, Temperature, TopP, system_message, user_message
 from nodes.spec import NodeResult
 from nodes.types import AnyLlm, Anything, Image, Json, Multiline, PromptText, Seed, Socket
+from nodes.types import Options as WidgetOptions
 from runtime.llm.api import ChatRequest, Completion, Grammar, SamplingParams
 from runtime.platform.handle import Handle
 
@@ -27,7 +28,7 @@ SCHEMA = """{
 # Sockets for the properties that a schema names.
 MAX_PROPERTIES = 8
 
-Schema = Annotated[str, Multiline(placeholder="A JSON schema")]
+Schema = Annotated[str, Multiline(placeholder="A JSON schema"), WidgetOptions({"names_outputs_from": 2})]
 JsonOrText = Annotated[Any, Socket("JSON,STRING")]
 Options = Annotated[str, Multiline(placeholder="The texts to choose from, one a line")]
 

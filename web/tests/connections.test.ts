@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { canConnect, firstInputFor } from "../src/graph/connections.ts";
-import { areCompatible, outputType } from "../src/graph/sockets.ts";
+import { readDefinitions } from "../src/graph/definitions.ts";
+import type { GraphNode } from "../src/graph/records.ts";
+import { areCompatible, outputSockets, outputType } from "../src/graph/sockets.ts";
 import { after, link, pictureGraph, withNodes } from "./build.ts";
 import { DEFINITIONS } from "./definitions.ts";
 
@@ -66,4 +68,32 @@ test("a link dropped on a node takes the free socket before the taken one and be
   expect(firstInputFor(document, DEFINITIONS, sampler, "LATENT")).toBe("latent");
   expect(firstInputFor(document, DEFINITIONS, sampler, "INT")).toBe("seed");
   expect(firstInputFor(document, DEFINITIONS, sampler, "AUDIO")).toBeNull();
+});
+
+describe("outputs that a schema names", () => {
+  const node = {
+    input: { required: { schema: ["STRING", { default: "{}", names_outputs_from: 1 }] } },
+    output: ["JSON", "*", "*"],
+    output_name: ["json", "property_1", "property_2"],
+  };
+  const definitions = readDefinitions({ Structured: node });
+
+  function outputs(schema: string) {
+    const record = { ...pictureGraph().nodes["1"], type: "Structured", outputs: [], values: { schema } };
+    return outputSockets(record as GraphNode, definitions).map(({ label, type }) => `${label}:${type}`);
+  }
+
+  test("are its properties, as many as there are sockets for", () => {
+    const types = { title: { type: "string" }, size: { type: "integer" }, more: { type: "array" } };
+    expect(outputs(JSON.stringify({ properties: types }))).toEqual(["json:JSON", "title:STRING", "size:INT"]);
+    expect(outputs(JSON.stringify({ properties: { boxes: { type: "array" } } }))).toEqual([
+      "json:JSON",
+      "boxes:JSON",
+    ]);
+  });
+
+  test("are none while the schema is being written", () => {
+    expect(outputs('{"properties": {')).toEqual(["json:JSON"]);
+    expect(outputs("[]")).toEqual(["json:JSON"]);
+  });
 });

@@ -4,6 +4,7 @@ import { PRIMITIVE, REROUTE } from "./builtin.ts";
 import type { Definitions } from "./definitions.ts";
 import { asString } from "./json.ts";
 import { type GraphNode, linkInto, type WorkflowDocument } from "./records.ts";
+import { namedOutputs } from "./schemaOutputs.ts";
 import { inputsOf, isWidgetInput } from "./widgets.ts";
 
 export interface InputSocket {
@@ -64,7 +65,7 @@ export function outputSockets(node: GraphNode, definitions: Definitions): Output
       tooltip: null,
     }));
   }
-  return definition.outputs.map((output, slot) => ({
+  return namedOutputs(definition, node.values).map((output, slot) => ({
     slot,
     label: node.outputs[slot]?.label ?? output.name,
     type: output.type,
