@@ -21,14 +21,19 @@ routes = web.RouteTableDef()
 
 
 @routes.post("/convert")
-@takes(PromptBody, strict=FLAG)
+@takes(PromptBody, strict=FLAG, advance_seeds=FLAG)
 async def post_workflow(request: web.Request) -> web.Response:
     """A prompt in API format is answered as it is."""
     arrived = await posted(request)
     if arrived.body.prompt is not None:
         conversion = Conversion(arrived.body.prompt, Report())
     elif arrived.workflow is not None:
-        conversion = await converted(request.app, arrived.workflow, strict=query_flag(request, "strict"))
+        conversion = await converted(
+            request.app,
+            arrived.workflow,
+            strict=query_flag(request, "strict"),
+            advance_seeds=query_flag(request, "advance_seeds"),
+        )
     else:
         raise BadRequest("There is no workflow in the body", type="no_prompt")
     answer = {"prompt": conversion.prompt, "report": conversion.report.as_json()}
@@ -36,14 +41,21 @@ async def post_workflow(request: web.Request) -> web.Response:
 
 
 async def converted(
-    app: web.Application, workflow: dict[str, Any], *, seed: str | None = None, strict: bool = False
+    app: web.Application,
+    workflow: dict[str, Any],
+    *,
+    chance: str | None = None,
+    strict: bool = False,
+    advance_seeds: bool = False,
 ) -> Conversion:
-    """By the installed nodes. Equal seeds choose equally where a text leaves a choice."""
+    """By the installed nodes. Equal texts for `chance` choose equally where the workflow leaves a choice."""
     studio = await app[STARTUP].ready()
     described = await app[DEFINITIONS].every(studio.registry)
-    chance = random.Random(seed)
+    rng = random.Random(chance)
     try:
-        return await asyncio.to_thread(convert, workflow, described.entries, strict=strict, rng=chance)
+        return await asyncio.to_thread(
+            convert, workflow, described.entries, strict=strict, advance_seeds=advance_seeds, rng=rng
+        )
     except ValueError as error:
         reason = f"This workflow cannot be converted to a prompt: {error}"
         raise BadRequest(reason, type="invalid_workflow") from None

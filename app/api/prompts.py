@@ -41,11 +41,11 @@ async def queue_length(request: web.Request) -> web.Response:
 
 
 @routes.post("/prompt")
-@takes(PromptBody, wait=FLAG, timeout=NUMBER)
+@takes(PromptBody, wait=FLAG, timeout=NUMBER, advance_seeds=FLAG)
 async def post_prompt(request: web.Request) -> web.Response:
     """With `wait=true` the answer comes when the prompt has ended, or with 202 after `timeout` seconds."""
     waits, timeout_s = query_flag(request, "wait"), query_seconds(request, "timeout")
-    body, report = await _in_api_format(request.app, await posted(request))
+    body, report = await _in_api_format(request, await posted(request))
     body = await _rewritten(body, request.app[HOST].on_prompt)
     jobs = request.app[JOBS]
     number = body.number if body.number is not None else jobs.next_number(body.front)
@@ -81,7 +81,7 @@ async def post_prompt(request: web.Request) -> web.Response:
     return await _answer_at_the_end(request.app, answer, prompt_id, timeout_s)
 
 
-async def _in_api_format(app: web.Application, arrived: Posted) -> tuple[PromptBody, Report | None]:
+async def _in_api_format(request: web.Request, arrived: Posted) -> tuple[PromptBody, Report | None]:
     """The editor's own document goes along, for the files that the prompt will write."""
     body, workflow = arrived.body, arrived.workflow
     if workflow is None:
@@ -89,7 +89,8 @@ async def _in_api_format(app: web.Application, arrived: Posted) -> tuple[PromptB
     prompt, prompt_id, report = body.prompt, body.prompt_id, None
     if prompt is None:
         prompt_id = prompt_id or str(uuid.uuid4())
-        conversion = await converted(app, workflow, seed=prompt_id)
+        advance_seeds = query_flag(request, "advance_seeds")
+        conversion = await converted(request.app, workflow, chance=prompt_id, advance_seeds=advance_seeds)
         prompt, report = conversion.prompt, conversion.report
     extra_data = dict(body.extra_data or {})
     info = extra_data.get("extra_pnginfo")

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from app.cli.converted import converted
 from app.cli.progress import ProgressBar
 from app.cli.settings import WrongSetting, with_settings
-from app.cli.source import CannotRun, Source, read_source
+from app.cli.source import CannotRun, Source, add_seed_flag, read_source
 from app.config import Config
 from app.files import Files
 from app.flags import add_directory_flags, headless_config, set_environment
@@ -26,7 +27,7 @@ from app.graph.run import run_job
 from app.graph.validate import ValidGraph, parse_and_validate
 from app.queue import Job
 from app.startup import Studio, gradients_off, load, services_for
-from app.workflow.convert import convert
+from app.workflow.tree import Definitions
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
         source = read_source(parsed.workflow)
         studio = load(config, files, on_llm_forward=_ignore, on_diffusion_forward=_ignore)
         try:
-            outcome = _run(source, parsed.set, config, files, studio, hidden=parsed.json)
+            outcome = _run(source, parsed, config, files, studio)
         finally:
             studio.close()
     except CannotRun as error:
@@ -63,17 +64,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--set", action="append", default=[], metavar="ID.INPUT=VALUE", help="change one input"
     )
+    add_seed_flag(parser)
     parser.add_argument("--json", action="store_true", help="print the outputs as JSON and no progress")
     parser.add_argument("--cpu", action="store_true", help="use no accelerator")
     add_directory_flags(parser)
     return parser
 
 
-def _run(
-    source: Source, settings: list[str], config: Config, files: Files, studio: Studio, hidden: bool
-) -> Outcome:
+def _run(source: Source, parsed: argparse.Namespace, config: Config, files: Files, studio: Studio) -> Outcome:
+    def definitions() -> Definitions:
+        return {id: studio.registry.object_info(id, files) for id in studio.registry}
+
     try:
-        prompt = with_settings(_prompt(source, files, studio), settings, studio.registry, files)
+        prompt = converted(source, definitions, advance_seeds=parsed.advance_seeds)
+        prompt = with_settings(prompt, parsed.set, studio.registry, files)
     except WrongSetting as error:
         raise CannotRun(str(error)) from None
     valid = parse_and_validate(prompt, studio.registry, files)
@@ -82,24 +86,13 @@ def _run(
     for node_id, node in valid.node_errors.items():
         print(f"left out: node {node_id} ({node.class_type}): {node.errors[0].message}", file=sys.stderr)
     job = Job(str(uuid.uuid4()), 0, valid, extra_data=_extra_data(source))
-    with ProgressBar(valid.graph, _num_needed(valid), hidden) as bar:
+    with ProgressBar(valid.graph, _num_needed(valid), parsed.json) as bar:
         return asyncio.run(_executed(job, studio, config, files, bar))
 
 
 async def _executed(job: Job, studio: Studio, config: Config, files: Files, bar: ProgressBar) -> Outcome:
     gradients_off()
     return await run_job(job, services_for(studio, config, files, bar.publish))
-
-
-def _prompt(source: Source, files: Files, studio: Studio) -> dict[str, Any]:
-    if source.prompt is not None:
-        return source.prompt
-    assert source.workflow is not None, "a source has one or the other"
-    definitions = {id: studio.registry.object_info(id, files) for id in studio.registry}
-    try:
-        return convert(source.workflow, definitions).prompt
-    except ValueError as error:
-        raise CannotRun(f"this saved workflow cannot be converted to a prompt: {error}") from None
 
 
 def _extra_data(source: Source) -> dict[str, Any]:

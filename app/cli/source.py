@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from app.carried import CarriesNothing, carried, is_picture
 from app.workflow.schema import is_workflow
@@ -24,6 +25,14 @@ class Source:
     workflow: dict[str, Any] | None
 
 
+def add_seed_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--advance-seeds",
+        action="store_true",
+        help="move seeds of a saved workflow on as its control_after_generate says; else they stay",
+    )
+
+
 def read_source(path: Path) -> Source:
     data = _read(path)
     if is_picture(data):
@@ -33,12 +42,21 @@ def read_source(path: Path) -> Source:
             raise CannotRun(f"{path}: {error}") from None
         return Source(found.prompt, found.workflow)
     document = _object(path, data)
-    if is_workflow(document):
-        return Source(None, document)
-    posted = document.get("prompt")
-    if is_workflow(posted):
-        return Source(None, posted)
-    return Source(posted if isinstance(posted, dict) and "class_type" not in posted else document, None)
+    for candidate in (document, document.get("prompt")):
+        if is_workflow(candidate):
+            return Source(None, candidate)
+        if _is_prompt(candidate):
+            return Source(candidate, None)
+    raise CannotRun(
+        f"{path} is neither a prompt nor a saved workflow: it has no nodes by id, each with a class_type, "
+        "and no list 'nodes'"
+    )
+
+
+def _is_prompt(document: Any) -> TypeGuard[dict[str, Any]]:
+    """One node is enough: what is wrong with the others is told node by node."""
+    nodes = document.values() if isinstance(document, dict) else ()
+    return any(isinstance(node, dict) and "class_type" in node for node in nodes)
 
 
 def read_json(path: Path) -> dict[str, Any]:

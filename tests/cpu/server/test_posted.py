@@ -170,3 +170,16 @@ async def test_a_wait_tells_of_failures_and_cancellations(client: Client) -> Non
 async def test_a_timeout_that_is_none_is_refused(client: Client, timeout: str) -> None:
     response = await client.post(f"/prompt?wait=1&timeout={timeout}", json={"prompt": SHOWN})
     assert response.status == 400
+
+
+async def test_values_with_a_control_move_on_when_asked(client: Client) -> None:
+    control = {"id": 1, "type": "PrimitiveNode", "widgets_values": [7, "increment"]}
+    width = {"name": "width", "type": "INT", "widget": {"name": "width"}, "link": 1}
+    made = {"id": 2, "type": "Picture", "inputs": [width], "widgets_values": [1, "p"]}
+    body = {"nodes": [control, made], "links": [[1, 1, 0, 2, 0, "INT"]]}
+    for query, expected in (("", 7), ("?advance_seeds=true", 8)):
+        answer = await (await client.post(f"/convert{query}", json=body)).json()
+        assert answer["prompt"]["2"]["inputs"]["width"] == expected
+    ran = await (await client.post("/prompt?advance_seeds=true&wait=true", json=body)).json()
+    entry = (await (await client.get(f"/history/{ran['prompt_id']}")).json())[ran["prompt_id"]]
+    assert entry["prompt"][2]["2"]["inputs"]["width"] == 8

@@ -100,7 +100,7 @@ def test_run_names_the_node_and_the_cause_of_a_failure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("workflow", "reason"),
-    [("{broken", "is not JSON"), ("[1]", "should be a JSON object"), ("{}", "Prompt has no outputs")],
+    [("{broken", "is not JSON"), ("[1]", "should be a JSON object"), ("{}", "neither a prompt nor")],
 )
 def test_run_refuses_what_is_no_workflow(tmp_path: Path, workflow: str, reason: str) -> None:
     refused = run(tmp_path, workflow)
