@@ -48,7 +48,7 @@ MATHS: list[tuple[Box, list[Any]]] = [
     (("DF_Ceil", {"Value": 2.2}), [3]),
     (("IntMathOperation", {"a": 17, "b": 5, "operation": "modulo"}), [2]),
     ((DATA + "MathFormula", {"formula": "a * 2 + 1", "a": ["number", 0]}), [15.0]),
-    ((DATA + "MathMax", {"value1": 4, "value2": 9}), [9]),
+    ((DATA + "MathMax", {"value1": 4, "value2": 9}), [9.0]),
     (("MathExpression|pysssss", {"expression": "round(a / 2, 1) + 1", "a": ["number", 0]}), [4, 4.5]),
 ]
 TEXT: list[tuple[Box, list[Any]]] = [
