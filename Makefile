@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: setup web run test check lint types fences pure cpu webtest bench bench-llm bench-diffusion bench-glyph clean
+.PHONY: setup web packs run test check lint types fences pure cpu webtest bench bench-llm bench-diffusion bench-glyph clean
 
 run: $(VENV)/.installed web
 	$(BIN)/python main.py --open
@@ -21,6 +21,10 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python scripts/dependencies.py dev | xargs -d '\n' $(BIN)/python -m pip install --quiet
 	touch $@
+
+# libraries that packs for ComfyUI take for granted
+packs: $(VENV)/.installed
+	$(BIN)/python scripts/dependencies.py packs | xargs -d '\n' $(BIN)/python -m pip install "$(TORCH)"
 
 web: web/dist/index.html
 
