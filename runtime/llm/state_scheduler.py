@@ -58,8 +58,18 @@ class StateScheduler(Scheduler):
 
     def _next_page_key(self, sequence: TokenSequence) -> tuple[int, tuple[int, ...]] | None:
         """The next prefix whose state it will leave: whoever needs the same one waits for it."""
-        stop = next((each for each in sequence.stops if each > sequence.computed), None)
+        stop = self._awaited(sequence) or _next_stop(sequence)
         return None if stop is None else (stop, tuple(sequence.keys[:stop]))
+
+    def _awaited(self, sequence: TokenSequence) -> int | None:
+        """The end of a prefix that another sequence is about to compute for it."""
+        if sequence in self.running:
+            return None
+        for other in self.running:
+            stop = _next_stop(other)
+            if stop in sequence.stops and sequence.keys[:stop] == other.keys[:stop]:
+                return stop
+        return None
 
     def _with_drafts(self, rows: list[Row]) -> list[Row]:
         """A guess that turns out wrong could not be taken back out of a state."""
@@ -78,6 +88,10 @@ class StateScheduler(Scheduler):
         assert sequence.slot is not None
         self.slots.give_back(sequence.slot)
         sequence.slot, sequence.stops = None, ()
+
+
+def _next_stop(sequence: TokenSequence) -> int | None:
+    return next((each for each in sequence.stops if each > sequence.computed), None)
 
 
 def _path(node: Node) -> Sequence[Node]:

@@ -84,9 +84,9 @@ def test_a_family_answers_as_its_own_generate_does(
             {"vocab_size": 258, "hidden_size": 64, "n_layer": 2, "n_head": 4},
             "never calls|cannot run",
         ),
-        ("mamba", {"vocab_size": 258, "hidden_size": 64, "num_hidden_layers": 2}, "kind linear_attention"),
+        ("mamba", {"vocab_size": 258, "hidden_size": 64, "num_hidden_layers": 2}, "never calls"),
         ("bert", SMALL | {"is_decoder": False}, "something else on pages|cannot run"),
-        ("qwen3_next", SMALL | HEADS | {"num_experts": 4}, "layers of kind linear_attention"),
+        ("qwen3", SMALL | HEADS | {"layer_types": ["indexed_attention"] * 2}, "kind indexed_attention"),
     ],
 )
 def test_other_models_are_refused_with_a_sentence(
