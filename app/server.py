@@ -38,7 +38,7 @@ from app.assets.catalog import Catalog
 from app.backlog import Backlog
 from app.bus import Bus
 from app.compat.host import HOST, Host, set_host
-from app.compat.routes import PACK_ROUTES, packs_after_all
+from app.compat.routes import PACK_ROUTES, packs_after_all, packs_around_all
 from app.config import Config
 from app.database import Database
 from app.definitions import Definitions
@@ -161,7 +161,7 @@ async def _work(app: web.Application) -> AsyncIterator[None]:
 def _middlewares(config: Config) -> list[Middleware]:
     origin = guard_origin if config.cors_origin is None else allow_origin(config.cors_origin)
     outer = [cache_headers, compress] if config.compress_bodies else [cache_headers]
-    return [*outer, origin, errors_as_json, packs_after_all]
+    return [*outer, origin, errors_as_json, packs_around_all, packs_after_all]
 
 
 def _add_routes(app: web.Application) -> None:

@@ -1,10 +1,13 @@
-"""Routes of packs. They come after the server has started, so they live in a router of their own.
+"""Routes and middlewares of packs. They come after the server has started, so they live in an application of
+their own.
 
-The server's own routes go first; what nobody answers is asked here, plain and below /api.
+The server's own routes go first; what nobody answers is asked here, plain and below /api. Middlewares of packs
+see every request, so that a pack can ask for a login.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -60,6 +63,17 @@ class PackRoutes(web.RouteTableDef):
 
 
 PACK_ROUTES = web.AppKey("pack_routes", PackRoutes)
+
+
+@web.middleware
+async def packs_around_all(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The middlewares that packs have added, the first of them outermost, as aiohttp has its own."""
+    for middleware in reversed(request.app[PACK_ROUTES].app.middlewares):
+        handler = functools.partial(middleware, handler=handler)  # type: ignore[call-arg, arg-type]
+    try:
+        return await handler(request)
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"a pack's middleware raised {type(error).__name__}") from error
 
 
 @web.middleware

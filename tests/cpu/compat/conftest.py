@@ -20,12 +20,12 @@ from app.startup import Studio, load_nodes
 from tests.cpu.server.small_nodes import IdleDiffusion, IdleRuntime
 from tests.cpu.server.talk import Client
 
-Serve = Callable[[Mapping[str, str]], Awaitable[Client]]
+Serve = Callable[..., Awaitable[Client]]
 
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """Files by their path below custom_nodes."""
+    """Files by their path below custom_nodes; headers, should a pack ask for some."""
     directories = Directories.below(tmp_path)
 
     def load(config: Config, files: Files, metrics: Metrics) -> Studio:
@@ -35,14 +35,14 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
 
     async with AsyncExitStack() as stack:
 
-        async def serve(files: Mapping[str, str]) -> Client:
+        async def serve(files: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Client:
             for name, text in files.items():
                 path = directories.custom_nodes / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
             app = build_app(Config(directories=directories, device="cpu"), load)
             client = await stack.enter_async_context(TestClient(TestServer(app)))
-            assert (await client.get("/object_info")).status == 200
+            assert (await client.get("/object_info", headers=headers)).status == 200
             return client
 
         yield serve

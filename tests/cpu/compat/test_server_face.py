@@ -61,6 +61,40 @@ async def test_what_no_pack_answers_is_refused_as_before(serve: Serve) -> None:
     assert (await client.get("/mine/a")).status == 200
 
 
+ASKS = """
+from aiohttp import web
+from server import PromptServer
+
+@web.middleware
+async def asks(request, handler):
+    if request.headers.get("Secret") == "leave":
+        raise SystemExit(1)
+    if request.headers.get("Secret") != "warp":
+        raise web.HTTPUnauthorized(text="who are you?")
+    response = await handler(request)
+    response.headers["Seen"] = request.match_info.get("name", "") + request.path
+    return response
+
+@PromptServer.instance.routes.get("/mine/{name}")
+async def mine(request):
+    return web.Response(text=request.match_info["name"])
+
+PromptServer.instance.app.middlewares.append(asks)
+"""
+
+
+async def test_a_middleware_of_a_pack_can_keep_strangers_out(serve: Serve) -> None:
+    client = await serve({"other.py": EMPTY})
+    assert (await client.get("/prompt")).status == 200
+    client = await serve({"asks.py": ASKS + EMPTY}, {"Secret": "warp"})
+    for path in ("/prompt", "/api/object_info", "/mine/me", "/ws"):
+        assert (await client.get(path)).status == 401, path
+    known = {"Secret": "warp"}
+    assert (await client.get("/prompt", headers=known)).headers["Seen"] == "/prompt"
+    assert await (await client.get("/mine/me", headers=known)).text() == "me"
+    assert (await client.get("/prompt", headers={"Secret": "leave"})).status == 500
+
+
 async def test_scripts_of_packs_are_listed_and_served(serve: Serve) -> None:
     client = await serve({"page/__init__.py": "WEB_DIRECTORY = 'js'\n" + EMPTY, "page/js/deep/a.js": "let x"})
     assert await (await client.get("/extensions")).json() == ["/extensions/page/deep/a.js"]
