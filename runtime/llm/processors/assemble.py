@@ -76,10 +76,7 @@ def class_named(name: str) -> Any:
 
 def plain(processor: Any) -> Any:
     """A processor that renders as most do, without what its own class adds to that."""
-    steps = {
-        name: getattr(ProcessorMixin, name)
-        for name in ("__call__", "prepare_inputs_layout", "validate_inputs")
-    }
+    steps = {name: getattr(ProcessorMixin, name) for name in ("__call__", "prepare_inputs_layout")}
     made = copy(processor)
     made.__class__ = type(type(processor).__name__, (type(processor),), steps)
     return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +30,8 @@ class Processor:
     `model_types` are the configurations that a family serves, `kinds` the media that it takes. Where
     `attends_both_ways`, the tokens of an image see each other in both directions and stay in one chunk.
     `position_axes` counts the numbers of which a token's position consists. A request holds `max_items` at
-    most, where there is a limit.
+    most, where there is a limit. With `takes_joined_rows` a network wants all features in one tensor rather
+    than in a list of tensors.
     """
 
     model_types: ClassVar[tuple[str, ...]] = ()
@@ -37,6 +39,7 @@ class Processor:
     attends_both_ways: ClassVar[bool] = False
     position_axes: ClassVar[int] = 1
     max_items: ClassVar[int | None] = None
+    takes_joined_rows: ClassVar[bool] = False
 
     def __init__(self, processor: Any, config: Any) -> None:
         self.config = config
@@ -108,8 +111,10 @@ class Processor:
         processor._process_images = lambda *_, **__: ({}, texts.get("image", []))
         processor._process_videos = lambda *_, **__: ({}, texts.get("video", []))
         processor._process_audio = lambda *_, **__: ({}, texts.get("audio", []))
-        # It takes what a user spells for a place.
+        # They take what a user spells for a place; `place` counts afterwards.
+        processor.validate_inputs = lambda *_, **__: None
         processor._check_special_mm_tokens = lambda *_, **__: None
+        processor.get_text_with_replacements = partial(_expanded, processor.get_text_with_replacements)
         return processor
 
     def prompt(self, tokens: list[int], items: Sequence[Item], network: Any) -> MediaPrompt:
@@ -196,13 +201,21 @@ class Processor:
 
     def output(self, features: Features) -> Any:
         """Features in the form in which the model's encoder would have answered."""
-        return BaseModelOutputWithPooling(pooler_output=(features.rows,))
+        rows = features.rows if self.takes_joined_rows else (features.rows,)
+        return BaseModelOutputWithPooling(pooler_output=rows)
 
     def _thread_processor(self) -> Any:
         """transformers' processors are not made for several threads at once."""
         if not hasattr(self._own, "processor"):
             self._own.processor = deepcopy(self._processor)
         return self._own.processor
+
+
+def _expanded(expand: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    try:
+        return expand(*arguments, **settings)
+    except StopIteration:
+        raise Unsupported("the prompt has more places than the media given with it") from None
 
 
 def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

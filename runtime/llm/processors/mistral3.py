@@ -1,4 +1,4 @@
-"""Mistral 3 with Pixtral's tower: pictures of any size, a mark after each row of patches."""
+"""Mistral 3 and LightOnOCR, both with Pixtral's tower: pictures of any size, four patches to a feature."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from runtime.llm.processors.base import Processor
 
 
 class Mistral3(Processor):
-    model_types = ("mistral3",)
+    model_types = ("mistral3", "lighton_ocr")
