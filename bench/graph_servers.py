@@ -11,7 +11,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,21 +51,31 @@ NODE_CLASS_MAPPINGS = {"BenchNumber": Number, "BenchNext": Next, "BenchSleep": S
 '''
 
 
-@contextmanager
-def treadle() -> Iterator[str]:
-    """The address of a running server."""
-    with _server([sys.executable, str(ROOT / "main.py")], ROOT) as address:
-        yield address
+@dataclass(frozen=True, slots=True)
+class Server:
+    address: str
+    process: psutil.Process
+
+    def cpu_s(self) -> float:
+        """Seconds that its process has computed so far, on all cores together."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
 
 
 @contextmanager
-def comfyui(path: Path, python: str) -> Iterator[str]:
-    with _server([python, str(path / "main.py")], path) as address:
-        yield address
+def treadle() -> Iterator[Server]:
+    with _server([sys.executable, str(ROOT / "main.py")], ROOT) as server:
+        yield server
 
 
 @contextmanager
-def _server(command: list[str], cwd: Path) -> Iterator[str]:
+def comfyui(path: Path, python: str) -> Iterator[Server]:
+    with _server([python, str(path / "main.py")], path) as server:
+        yield server
+
+
+@contextmanager
+def _server(command: list[str], cwd: Path) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log.txt").open("w+") as log:
         pack = Path(folder) / "custom_nodes" / "bench"
         pack.mkdir(parents=True)
@@ -76,7 +89,7 @@ def _server(command: list[str], cwd: Path) -> Iterator[str]:
         )
         try:
             _wait(f"http://127.0.0.1:{port}/object_info/BenchEnd", process, log.name)
-            yield f"http://127.0.0.1:{port}"
+            yield Server(f"http://127.0.0.1:{port}", psutil.Process(process.pid))
         finally:
             process.terminate()
             try:
