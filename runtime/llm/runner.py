@@ -56,10 +56,10 @@ class Runner:
         """
         if self._states is None:
             return [rows]
-        going_on, others = [], []
-        for row in rows:
-            (going_on if row.count == 1 and row.start > 0 else others).append(row)
-        return [*([going_on] if going_on else []), *([row] for row in others)]
+        goes_on = [row.count == 1 and row.start > 0 for row in rows]
+        together = [row for row, one in zip(rows, goes_on, strict=True) if one]
+        alone: list[Sequence[Row]] = [[row] for row, one in zip(rows, goes_on, strict=True) if not one]
+        return [together, *alone] if together else alone
 
     @torch.inference_mode()
     def forward(self, batch: Batch, *, media: Mapping[str, Any], with_hidden: bool) -> Output:

@@ -15,7 +15,7 @@ _TYPE_IDS: dict[Kind, int] = {"image": 1, "video": 2}
 
 
 class QwenVL(Processor):
-    model_types = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+    model_types: ClassVar[tuple[str, ...]] = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
     position_axes: ClassVar[int] = 3
 
     def positions(
