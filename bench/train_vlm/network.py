@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ class Vision(nn.Module):
 
     def __init__(self, config: LlavaConfig) -> None:
         super().__init__()
-        self.vision_tower = AutoModel.from_config(config.vision_config)
+        self.vision_tower = AutoModel.from_config(config.vision_config, attn_implementation="eager")
         self.multi_modal_projector = LlavaMultiModalProjector(config)
 
     def features(self, pictures: Tensor) -> Tensor:
@@ -79,7 +80,7 @@ def new_config(language: Language) -> LlavaConfig:
     )
     return LlavaConfig(
         vision_config=vision,
-        text_config=language.model.config,
+        text_config=deepcopy(language.model.config),  # it is changed there
         image_token_index=language.tokenizer.convert_tokens_to_ids(PLACEHOLDER),
         image_seq_length=NUM_IMAGE_TOKENS,
         vision_feature_layer=-1,
