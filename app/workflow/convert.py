@@ -100,7 +100,7 @@ class _Emitter:
             self.report.missing_models += missing_models(execution_id, node, widgets)
         inputs |= links
         if node.type == "CustomCombo":
-            inputs["index"] = _row_of_choice(inputs)
+            inputs["index"] = _row_of_choice(inputs, instance.widget(node.id, "choice"))
         meta = _meta(node, title_of(node, self.definitions))
         entry: dict[str, Any] = {"inputs": inputs, "class_type": node.type, "_meta": meta}
         if definition is None and self.strict:
@@ -186,10 +186,13 @@ def _shown(slot: InputSlot) -> str:
     return slot.label or slot.name.removeprefix(_BRANCHES)
 
 
-def _row_of_choice(inputs: Mapping[str, Any]) -> int:
-    """Which of the rows of a CustomCombo holds the choice; -1 for none."""
+def _row_of_choice(inputs: Mapping[str, Any], widget: Widget | None) -> int:
+    """Which of the rows of a CustomCombo holds the choice; -1 for none. What is linked is not known yet."""
     rows = [value for name, value in inputs.items() if name.startswith("option")]
-    return rows.index(inputs["choice"]) if inputs.get("choice") in rows else -1
+    choice = inputs.get("choice")
+    if isinstance(choice, list) and widget is not None:
+        choice = widget.value
+    return rows.index(choice) if choice in rows else -1
 
 
 def _wrapped(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.workflow.convert import convert
-from tests.pure.workflow.drawn import DEFINITIONS, graph, node
+from tests.pure.workflow.drawn import DEFINITIONS, graph, node, subgraph, with_subgraphs
 
 
 def definition(required: dict[str, Any], optional: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -166,6 +166,17 @@ def test_a_custom_combo_counts_its_choice_among_its_rows(values: Any, index: int
     ]
     assert inputs["index"] == index
     assert [inputs[name] for name in sorted(inputs) if name.startswith("option")] == options
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_promoted_choice_is_counted_and_a_linked_one_is_not(strict: bool) -> None:
+    combo = node(11, "CustomCombo", "choice=COMBO", ["one", 0, "one", "two", ""])
+    box = subgraph("Box", [combo], ("in", 0, 11, "choice"), inputs="choice")
+    host = node(2, "Box", "choice=COMBO", ["two"])
+    promoted = with_subgraphs(graph([host]), box)
+    assert convert(promoted, DEFINITIONS, strict=strict).prompt["2:11"]["inputs"]["index"] == 1
+    linked = with_subgraphs(graph([node(1, "T_Text"), host], (1, 0, 2, "choice")), box)
+    assert convert(linked, DEFINITIONS, strict=strict).prompt["2:11"]["inputs"]["index"] == 0
 
 
 def test_forced_inputs_give_back_the_places_of_their_old_values() -> None:
