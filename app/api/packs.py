@@ -1,4 +1,4 @@
-"""What packs bring for an editor: translations, subgraphs, stand-ins for classes that are gone."""
+"""What packs bring for an editor, and what became of them: translations, subgraphs, stand-ins, tracebacks."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ log = logging.getLogger(__name__)
 routes = web.RouteTableDef()
 
 _PARTS = ("nodeDefs", "commands", "settings")
+
+
+@routes.get("/packs")
+async def listed(request: web.Request) -> web.Response:
+    """Every custom node pack: its nodes, the traceback of a failed import, classes that are no nodes."""
+    packs = (await request.app[STARTUP].ready()).registry.packs
+    return web.json_response([_described(pack) for pack in packs])
 
 
 @routes.get("/i18n")
@@ -68,6 +75,16 @@ async def get_subgraph(request: web.Request) -> web.Response:
 async def replacements(request: web.Request) -> web.Response:
     await request.app[STARTUP].ready()
     return web.json_response(request.app[HOST].replacements)
+
+
+def _described(pack: Pack) -> dict[str, Any]:
+    return {
+        "name": pack.name,
+        "nodes": [spec.id for spec in pack.specs],
+        "seconds": round(pack.seconds, 3),
+        "error": pack.error,
+        "refused": dict(pack.refused),
+    }
 
 
 def _subgraphs(packs: list[Pack]) -> Iterator[tuple[str, dict[str, Any], Path]]:

@@ -1,8 +1,8 @@
 """Routes and middlewares of packs. They come after the server has started, so they live in an application of
 their own.
 
-The server's own routes go first; what nobody answers is asked here, plain and below /api. Middlewares of packs
-see every request, so that a pack can ask for a login.
+The server's own routes go first; what nobody answers is asked here, plain and below /api. Middlewares of
+packs see every request, so that a pack can ask for a login.
 """
 
 from __future__ import annotations

@@ -95,6 +95,16 @@ async def test_a_middleware_of_a_pack_can_keep_strangers_out(serve: Serve) -> No
     assert (await client.get("/prompt", headers={"Secret": "leave"})).status == 500
 
 
+async def test_what_became_of_each_pack_is_told_with_its_traceback(serve: Serve) -> None:
+    refused = "class Odd:\n    FUNCTION = 'run'\nNODE_CLASS_MAPPINGS = {'Odd': Odd}\n"
+    client = await serve({"good.py": BAD, "breaks.py": "import comfy.ldm.secret\n", "odd.py": refused})
+    packs = {pack["name"]: pack for pack in await (await client.get("/api/packs")).json()}
+    assert (packs["good"]["nodes"], packs["good"]["error"]) == (["Bad"], None)
+    assert "breaks.py" in packs["breaks"]["error"]
+    assert "comfy.ldm.secret" in packs["breaks"]["error"]
+    assert list(packs["odd"]["refused"]) == ["Odd"]
+
+
 async def test_scripts_of_packs_are_listed_and_served(serve: Serve) -> None:
     client = await serve({"page/__init__.py": "WEB_DIRECTORY = 'js'\n" + EMPTY, "page/js/deep/a.js": "let x"})
     assert await (await client.get("/extensions")).json() == ["/extensions/page/deep/a.js"]
