@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where users' files live. `embedded_models` is what came with the program itself."""
+    """Where users' files live. `embedded_models` and `example_pictures` came with the program itself."""
 
     models: Path
     input: Path
@@ -25,6 +25,7 @@ class Directories:
     user: Path
     custom_nodes: Path
     embedded_models: Path = PROJECT / "models"
+    example_pictures: Path = PROJECT / "examples" / "pictures"
 
     @classmethod
     def below(cls, base: Path) -> Directories:
@@ -58,6 +59,7 @@ class Config:
     quick_test: bool = False
     multi_user: bool = False
     device: str | None = None
+    custom_model_runner: str | None = None
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
     empty_queue: bool = False

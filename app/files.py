@@ -21,6 +21,8 @@ from nodes.context import NodeInputError, SavedFile
 from runtime.platform.installed import packaged_language_models
 
 _ANNOTATION = re.compile(r"^(?P<name>.*?) ?\[(?P<type>input|output|temp)\]$", re.DOTALL)
+# Stands among the folders below the input directory.
+EXAMPLE_PICTURES = "example pictures"
 # What the configuration of a model that takes images says.
 _EYES = ("vision_config", "vision_encoder", "visual", "image_token_id", "image_token_index")
 _MEDIA_BY_EXTENSION = {".webp": "image", ".avif": "image", ".jxl": "image", ".fbx": "model", ".glb": "model"}
@@ -102,7 +104,7 @@ class Files:
     def input_folders(self) -> list[str]:
         root = self.directories.input
         found = [path for path in root.rglob("*") if path.is_dir()] if root.is_dir() else []
-        return sorted(path.relative_to(root).as_posix() for path in found)
+        return [EXAMPLE_PICTURES, *sorted(path.relative_to(root).as_posix() for path in found)]
 
     def stamp(self, folder: str, name: str) -> str | None:
         try:
@@ -150,6 +152,8 @@ class Files:
         return path
 
     def input_folder(self, name: str) -> Path:
+        if name == EXAMPLE_PICTURES:
+            return self.directories.example_pictures
         try:
             path = within(self.directories.input, name)
         except UnsafeName as error:

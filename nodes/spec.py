@@ -105,7 +105,7 @@ class Library(Protocol):
         """Those of the language models that take images."""
 
     def input_folders(self) -> list[str]:
-        """Folders below the input directory, by relative names."""
+        """Folders below the input directory, by relative names, after one with example pictures."""
 
     def stamp(self, folder: str, name: str) -> str | None:
         """A text that changes when the file may have changed; None when there is no such file.

@@ -102,7 +102,7 @@ async def choose(
 
 
 @node("JSONExtract", display="Part of JSON", category="text", outputs=("text", "value"))
-def extract(*, json: JsonOrText, path: str = "") -> tuple[str, Json]:
+def extract(*, json: JsonOrText, path: str = "") -> tuple[str, Anything]:
     """What stands at a path such as `scenes[0].title`, as text and as a value. An empty path means all of it.
 
     Numbers in brackets count from 0, negative ones from the end.

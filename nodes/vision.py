@@ -29,6 +29,7 @@ from runtime.llm.api import Image as Media
 from runtime.platform.handle import Handle
 
 CATEGORY = "language/vision"
+Names = Annotated[str | None, Options({"forceInput": True})]
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
@@ -98,12 +99,12 @@ async def caption(
     *,
     vlm: Vlm,
     images: Image,
-    names: Annotated[Any, Options({"forceInput": True})] = None,
     question: PromptText = "What is this?",
     prefix: str = "",
     suffix: str = "",
     max_tokens: MaxTokens = 32,
     seed: Seed = 0,
+    names: Names = None,
 ) -> tuple[list[str], str]:
     """A caption of every picture, and a table of names and captions as CSV, to be saved with Save Text."""
     shown = [media for batch in _all(images) for media in as_media(batch)]
@@ -129,7 +130,10 @@ def load_folder(
     folder: Annotated[str, Choices(_folders)],
     limit: Annotated[int, Int(0, 100_000), ADVANCED] = 0,
 ) -> tuple[list[Image], list[str]]:
-    """Every picture of a folder below the input folder, in the order of names; `limit` 0 means all."""
+    """Every picture of a folder below the input folder, in the order of names; `limit` 0 means all.
+
+    "example pictures" came with the program.
+    """
     files = sorted(
         path for path in ctx.files.input_folder(folder).iterdir() if path.suffix.lower() in PICTURES
     )

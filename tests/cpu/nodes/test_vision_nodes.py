@@ -60,7 +60,7 @@ async def test_a_folder_becomes_a_table_of_captions(context: JobNodeContext, fil
     for name in ("b.png", "a.png"):
         Image.new("RGB", (9, 7), "red").save(folder / name)
     (folder / "notes.txt").write_text("no picture")
-    assert files.input_folders() == ["photos"]
+    assert files.input_folders() == ["example pictures", "photos"]
     images, names = load_folder(context, folder="photos")
     assert names == ["a.png", "b.png"]
     captions, table = await caption(
