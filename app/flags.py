@@ -54,6 +54,7 @@ def parse(argv: Sequence[str]) -> Config:
         quick_test=parsed.quick_test_for_ci,
         multi_user=parsed.multi_user,
         device="cpu" if parsed.cpu else None,
+        custom_model_runner=_runner(parsed.custom_model_runner),
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
         empty_queue=parsed.empty_queue,
@@ -123,6 +124,11 @@ def _parser() -> argparse.ArgumentParser:
     work = parser.add_argument_group("work")
     work.add_argument("--cpu", action="store_true", help="use no accelerator")
     work.add_argument("--cuda-device", metavar="IDS")
+    work.add_argument(
+        "--custom-model-runner",
+        metavar="FILE.py:CLASS",
+        help="let a class of your own compute every forward of language models; the file is code and runs",
+    )
     work.add_argument(
         "--max-running-jobs", type=_positive, default=8, metavar="N", help="1 gives strict order"
     )
@@ -201,6 +207,15 @@ def _given_but_ignored(argv: Sequence[str]) -> set[str]:
     silent = {"--disable-auto-launch"}
     flags = {argument.split("=", 1)[0] for argument in argv if argument.startswith("--")}
     return flags & ({*_IGNORED_SWITCHES.split(), *_IGNORED_WITH_VALUES.split()} - silent)
+
+
+def _runner(named: str | None) -> str | None:
+    """What can be said before anything is loaded; the class itself is looked for then."""
+    if named is not None and not Path(named.rpartition(":")[0]).is_file():
+        raise BadConfig(
+            f"--custom-model-runner {named}: there is no such file; it is written as file.py:Class"
+        )
+    return named
 
 
 def _log_level(words: list[str]) -> str:

@@ -55,14 +55,22 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
     run_prestartup(_pack_folders(files), _allowed(config))
     # imported here and not above, because the server listens before these are there
     from runtime.diffusion.engine import Engine as DiffusionEngine
+    from runtime.llm import custom_runner
     from runtime.llm.engine import Engine as LanguageEngine
+    from runtime.llm.runner import Runner
 
     registry = load_nodes(config, files)
     device = choose_device(config)
+    named = config.custom_model_runner
     models = files.language_model_paths
     studio = Studio(
         registry=registry,
-        llm=LanguageEngine(models=models, device=device, on_forward=on_llm_forward),
+        llm=LanguageEngine(
+            models=models,
+            device=device,
+            runner=Runner if named is None else custom_runner.load(named),
+            on_forward=on_llm_forward,
+        ),
         diffusion=DiffusionEngine(language_models=models, device=device, on_forward=on_diffusion_forward),
     )
     host().unload = studio.unload

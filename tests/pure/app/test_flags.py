@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from app.config import BadConfig
 from app.flags import parse, set_environment
 
 
@@ -85,3 +86,12 @@ def test_the_processor_alone_is_chosen_before_torch_looks(monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "environ", dict(os.environ))
     set_environment(["--cpu"])
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_custom_runner_names_a_file_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("")
+    assert parse(["--custom-model-runner", f"{file}:Mine"]).custom_model_runner == f"{file}:Mine"
+    for named in (f"{tmp_path / 'gone.py'}:Mine", "Mine"):
+        with pytest.raises(BadConfig, match=r"file\.py:Class"):
+            parse(["--custom-model-runner", named])
