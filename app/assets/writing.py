@@ -12,8 +12,6 @@ from typing import Any
 from app.assets.places import MISSING, UNKNOWN_TYPE
 from app.assets.rows import FileFacts, Named
 
-_HAS_FILE = "SELECT content_id FROM asset WHERE path IS NOT NULL AND NOT is_gone"
-
 
 def now() -> int:
     return time.time_ns() // 1000
@@ -35,7 +33,9 @@ def add_file(connection: sqlite3.Connection, facts: FileFacts, named: Named) -> 
     ).fetchone()
     if known is None:
         content_id, is_new = _content(connection, facts)
-        return _add(connection, content_id, named, facts), is_new
+        added = _add(connection, content_id, named, facts)
+        _mark_missing(connection, () if is_new else (content_id,))
+        return added, is_new
     asset_id, content_id, size, mtime_ns, hash, deleted_at = known
     if facts.hash is not None:
         is_same = facts.hash == hash
@@ -48,8 +48,8 @@ def add_file(connection: sqlite3.Connection, facts: FileFacts, named: Named) -> 
     new_content_id, is_new = (content_id, False) if is_same else _content(connection, facts)
     added = _add(connection, new_content_id, named, facts)
     if hash is None:
-        _remove(connection, [asset_id])
-    mark_missing(connection)
+        _remove(connection, asset_id)
+    _mark_missing(connection, (content_id, new_content_id))
     return added, is_new
 
 
@@ -70,12 +70,18 @@ def add_tags(connection: sqlite3.Connection, asset_id: str, tags: Iterable[str],
 
 def note_files(connection: sqlite3.Connection, gone: Sequence[str], back: Sequence[str]) -> None:
     """Without its file, an asset that nobody has hashed is nothing at all; the others are marked."""
-    hashed = "SELECT hash IS NOT NULL FROM asset JOIN content ON content.id = content_id WHERE asset.id = ?"
-    lost = [id for id in gone if connection.execute(hashed, (id,)).fetchone() == (0,)]
-    _remove(connection, lost)
-    connection.executemany("UPDATE asset SET is_gone = 1 WHERE id = ?", [(id,) for id in gone])
-    connection.executemany("UPDATE asset SET is_gone = 0 WHERE id = ?", [(id,) for id in back])
-    mark_missing(connection)
+    query = "SELECT content_id, hash FROM asset JOIN content ON content.id = content_id WHERE asset.id = ?"
+    contents: set[int] = set()
+    for is_gone, asset_ids in ((1, gone), (0, back)):
+        for asset_id in asset_ids:
+            # a file may have been noted by another road since somebody looked
+            for content_id, hash in connection.execute(query, (asset_id,)).fetchall():
+                contents.add(content_id)
+                if is_gone and hash is None:
+                    _remove(connection, asset_id)
+                else:
+                    connection.execute("UPDATE asset SET is_gone = ? WHERE id = ?", (is_gone, asset_id))
+    _mark_missing(connection, contents)
 
 
 def note_contents(connection: sqlite3.Connection, facts: Sequence[FileFacts]) -> None:
@@ -94,25 +100,23 @@ def note_contents(connection: sqlite3.Connection, facts: Sequence[FileFacts]) ->
                 "UPDATE asset SET content_id = ?, mtime_ns = ?, is_gone = 0 WHERE id = ?", changed
             )
             _drop_unused(connection, row[1])
-    mark_missing(connection)
+            _mark_missing(connection, (row[1], content_id))
 
 
-def mark_missing(connection: sqlite3.Connection) -> None:
+def _mark_missing(connection: sqlite3.Connection, content_ids: Iterable[int]) -> None:
     """Names of contents that have no file left carry a tag that says so."""
-    connection.execute(
-        f"""
-        INSERT OR IGNORE INTO asset_tag (asset_id, tag, automatic)
-        SELECT id, ?, 1 FROM asset WHERE content_id NOT IN ({_HAS_FILE})
-        """,
-        (MISSING,),
+    has_file = "SELECT 1 FROM asset WHERE content_id = ? AND path IS NOT NULL AND NOT is_gone LIMIT 1"
+    mark = (
+        "INSERT OR IGNORE INTO asset_tag (asset_id, tag, automatic)"
+        " SELECT id, ?, 1 FROM asset WHERE content_id = ?"
     )
-    connection.execute(
-        f"""
-        DELETE FROM asset_tag WHERE tag = ? AND automatic
-        AND asset_id IN (SELECT id FROM asset WHERE content_id IN ({_HAS_FILE}))
-        """,
-        (MISSING,),
+    clear = (
+        "DELETE FROM asset_tag WHERE tag = ? AND automatic"
+        " AND asset_id IN (SELECT id FROM asset WHERE content_id = ?)"
     )
+    for content_id in set(content_ids):
+        is_there = connection.execute(has_file, (content_id,)).fetchone() is not None
+        connection.execute(clear if is_there else mark, (MISSING, content_id))
 
 
 def _content(connection: sqlite3.Connection, facts: FileFacts) -> tuple[int, bool]:
@@ -153,7 +157,7 @@ def _renew(
     add_tags(connection, asset_id, sorted(facts.tags), automatic=True)
     add_tags(connection, asset_id, named.tags, automatic=False)
     _drop_unused(connection, content_id)
-    mark_missing(connection)
+    _mark_missing(connection, (content_id, current))
     return is_new
 
 
@@ -193,12 +197,11 @@ def _sibling(connection: sqlite3.Connection, content_id: int, column: str) -> st
     return None if found is None else str(found[0])
 
 
-def _remove(connection: sqlite3.Connection, asset_ids: Sequence[str]) -> None:
-    for asset_id in asset_ids:
-        row = connection.execute("SELECT content_id FROM asset WHERE id = ?", (asset_id,)).fetchone()
-        connection.execute("DELETE FROM asset_tag WHERE asset_id = ?", (asset_id,))
-        connection.execute("DELETE FROM asset WHERE id = ?", (asset_id,))
-        _drop_unused(connection, row[0])
+def _remove(connection: sqlite3.Connection, asset_id: str) -> None:
+    (content_id,) = connection.execute("SELECT content_id FROM asset WHERE id = ?", (asset_id,)).fetchone()
+    connection.execute("DELETE FROM asset_tag WHERE asset_id = ?", (asset_id,))
+    connection.execute("DELETE FROM asset WHERE id = ?", (asset_id,))
+    _drop_unused(connection, content_id)
 
 
 def _drop_unused(connection: sqlite3.Connection, content_id: int) -> None:

@@ -194,6 +194,19 @@ async def test_a_hashed_file_that_changes_becomes_another_content(catalog: Catal
     assert found[0].hash != found[1].hash
 
 
+async def test_names_of_a_content_are_found_again_wherever_it_comes_back(
+    catalog: Catalog, files: Files
+) -> None:
+    first, _ = await catalog.upload(io.BytesIO(b"one"), "a.bin", Named("a.bin", ("input",)), None)
+    assert first.path is not None
+    Path(first.path).unlink()
+    await scanned(catalog)
+    assert await names(catalog, tags_all=("missing",)) == ["a.bin"]
+    await catalog.upload(io.BytesIO(b"one"), "b.txt", Named("b.txt", ("output",)), None)
+    assert await names(catalog, tags_all=("missing",)) == []
+    assert await names(catalog, hash=first.hash) == ["a.bin", "b.txt"]
+
+
 async def test_a_scan_that_hashes_knows_equal_files(tmp_path: Path, files: Files) -> None:
     for name in ("a.bin", "b.bin"):
         (files.directories.input / name).write_bytes(b"same")
