@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -75,6 +76,14 @@ def test_features_of_several_images_at_once_are_those_of_each(family: Any, contr
         assert torch.allclose(features.rows, alone.rows, atol=1e-5)
         for mine, theirs in zip(features.deep, alone.deep, strict=True):
             assert torch.allclose(mine, theirs, atol=1e-5)
+
+
+def test_a_picture_of_any_size_has_as_many_places_as_features(family: Any, contract: Any) -> None:
+    processor, network = family.model.processor, family.model.network
+    sizes = np.random.default_rng(11).integers(8, 90, (6, 2)).tolist()
+    items = [processor.item(contract.picture(at, *size)) for at, size in enumerate(sizes)]
+    features = processor.encode(network, items)
+    assert [len(each.rows) for each in features] == [item.num_rows for item in items]
 
 
 def test_what_a_user_spells_is_no_place_for_an_image(family: Any, contract: Any) -> None:
