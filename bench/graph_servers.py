@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,6 +117,8 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: str) -> None:
             with urllib.request.urlopen(url, timeout=300) as answer:
                 assert answer.read() != b"{}", "the server did not load the nodes of the benchmark"
                 return
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"the server started without its nodes: {error.read().decode()}") from None
         except OSError:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"the server did not start:\n{Path(log).read_text()[-2000:]}") from None

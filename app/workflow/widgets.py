@@ -152,7 +152,8 @@ class _Walk:
         self.has_model_file = False
 
     def widgets(self) -> Iterator[Widget]:
-        uploads = [button for entry in self.entries for button in _upload_button(entry)][:1]
+        buttons = [button for entry in self.entries for button in _upload_button(entry)]
+        uploads = [] if any(name == "upload" for name, *_ in self.entries) else buttons[:1]
         last_required = max((i for i, entry in enumerate(self.entries) if entry[3]), default=-1)
         for index, entry in enumerate(self.entries):
             yield from self.of_input(entry)
@@ -241,6 +242,9 @@ class _Walk:
         yield self.load(Widget(name, "", kind, options))
         yield self.load(Widget(f"{name} button", "", sent=False))
 
+    def upload(self, name: str, kind: str, _options: Mapping[str, Any]) -> Iterator[Widget]:
+        yield self.load(_button(name, "image" if kind == "IMAGEUPLOAD" else ""))
+
     def custom_combo_rows(self) -> Iterator[Widget]:
         """The last row is always empty: filling it makes another. The index is made when a prompt is."""
         yield self.load(Widget("index", -1, "INT", fixed=True))
@@ -266,6 +270,8 @@ _SPECIAL: dict[str, Callable[[_Walk, str, str, Mapping[str, Any]], Iterator[Widg
     "CAMERA_ANGLE_VIEW": _Walk.camera_angle,
     "COMFY_BRANCH_INPUT_NAMES": _Walk.branch_names,
     "AUDIO_RECORD": _Walk.audio_record,
+    "IMAGEUPLOAD": _Walk.upload,
+    "AUDIOUPLOAD": _Walk.upload,
 }
 
 
@@ -297,14 +303,14 @@ def control_widget(kind: str, control: Any) -> Widget:
 def _upload_button(entry: InputEntry) -> Iterator[Widget]:
     _, kind, options, required = entry
     if kind == "COMBO" and required and any(options.get(upload) for upload in _MEDIA_UPLOADS):
-        yield _button("image")
+        yield _button("upload", "image")
     elif kind == "COMBO" and options.get("audio_upload"):
-        yield _button("")
+        yield _button("upload", "")
 
 
-def _button(rests: str) -> Widget:
+def _button(name: str, rests: str) -> Widget:
     """`rests`: the value that it keeps; another one in its place belongs to another widget."""
-    return Widget("upload", rests, "BUTTON", {"rests": rests}, sent=False)
+    return Widget(name, rests, "BUTTON", {"rests": rests}, sent=False)
 
 
 def _autogrow_row(options: Mapping[str, Any]) -> InputEntry:

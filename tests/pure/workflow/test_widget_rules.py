@@ -103,6 +103,12 @@ def test_an_optional_combo_has_no_upload_button() -> None:
     assert inputs_of(described, ["a.png", 4]) == {"image": "a.png", "n": 4}
 
 
+@pytest.mark.parametrize(("kind", "rests"), [("IMAGEUPLOAD", "image"), ("AUDIOUPLOAD", "")])
+def test_an_upload_button_that_a_pack_declares_is_not_sent(kind: str, rests: str) -> None:
+    described = definition({"image": [["a.png"], {"image_upload": True}], "upload": [kind], "n": N})
+    assert inputs_of(described, ["a.png", rests, 4]) == {"image": "a.png", "n": 4}
+
+
 def test_a_camera_button_takes_a_place_and_is_not_sent() -> None:
     described = definition({"image": ["WEBCAM", {}], "n": N})
     assert inputs_of(described, ["w", 4, "capture"]) == {"image": "w", "n": 4}
