@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import gguf
 import psutil
 import torch
+from torch import nn
 
 from runtime.platform.checkpoint import read_shapes
 from runtime.platform.errors import OutOfMemory
+from runtime.platform.gguf_file import read_gguf
 
 # Weights plus what loading and packing hold for a moment.
 _ROOM = 1.2
@@ -34,9 +35,15 @@ def check_fits(path: Path, device: torch.device, dtype: torch.dtype) -> None:
 def count(path: Path) -> int:
     """Numbers in a GGUF file, or in the safetensors files of a folder; other formats count as nothing."""
     if path.is_file():
-        return sum(int(tensor.n_elements) for tensor in gguf.GGUFReader(str(path)).tensors)
+        return sum(math.prod(tensor.shape) for tensor in read_gguf(path).tensors.values())
     headers = [read_shapes(file) for file in sorted(path.glob("*.safetensors"))]
     return sum(math.prod(shape) for header in headers for shape in header.values())
+
+
+def held(network: nn.Module) -> int:
+    """Bytes of a loaded network's weights, those of packed layers included."""
+    plain = sum(each.numel() * each.element_size() for each in network.parameters())
+    return plain + sum(int(getattr(module, "packed_bytes", 0)) for module in network.modules())
 
 
 def _gib(size_bytes: float) -> str:
