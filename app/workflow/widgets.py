@@ -135,7 +135,7 @@ def build_widgets(node_type: str, definition: Definition, values: Saved) -> list
 
 def sent_value(widget: Widget) -> Any:
     """As it stands in a prompt: a bare list would read as a link, so lists are wrapped."""
-    if widget.type == "CURVE":
+    if widget.type == "CURVE" and widget.value is not None:
         return {"__type__": "CURVE", "__value__": widget.value}
     return {"__value__": widget.value} if isinstance(widget.value, list) else widget.value
 
