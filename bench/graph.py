@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class Figures:
     num_prompts: int
     prompts_a_second: float
     latency_s: float
+
+
+class Refused(Exception):
+    """A server did not take a prompt; the text is its reason."""
 
 
 class Client:
@@ -63,11 +68,18 @@ class Client:
         body = {"prompt": prompt, "prompt_id": prompt_id, "client_id": self._id}
         async with self._session.post(f"{self._address}/prompt", json=body) as answer:
             if answer.status != 200:
-                raise SystemExit(f"the server refused a prompt: {await answer.text()}")
+                raise Refused(_first_reason(await answer.json()))
         return await end - began
 
     def _end(self, prompt_id: str) -> asyncio.Future[float]:
         return self._ends.setdefault(prompt_id, asyncio.get_running_loop().create_future())
+
+
+def _first_reason(answer: Any) -> str:
+    for node in answer.get("node_errors", {}).values():
+        for error in node["errors"]:
+            return str(error["details"])
+    return str(answer.get("error"))
 
 
 _fresh = iter(range(int(time.time()) * 1000, 2**60))
@@ -109,15 +121,17 @@ async def at_once(client: Client, prompts: list[Prompt]) -> Figures:
 
 
 def cases(quick: bool) -> dict[str, Callable[[Client], Any]]:
-    few, many, length = (3, 32, 200) if quick else (5, 256, 1000)
-    chains = [chain(length) for _ in range(few)]
-    return {
+    few, many, lengths = (3, 32, [200]) if quick else (5, 256, [200, 1000])
+    found: dict[str, Callable[[Client], Any]] = {
         "no-op, one by one": lambda client: one_by_one(client, [no_op() for _ in range(many)]),
         "no-op, all at once": lambda client: at_once(client, [no_op() for _ in range(many)]),
-        f"chain of {length}": lambda client: one_by_one(client, chains),
-        "the last chain, cached": lambda client: one_by_one(client, [chains[-1]] * few),
         "64 x 4 sleeps of 100 ms": lambda client: at_once(client, [sleeps(4) for _ in range(64)]),
     }
+    for length in lengths:
+        chains = [chain(length) for _ in range(few)]
+        found[f"chain of {length}"] = partial(one_by_one, prompts=chains)
+        found[f"the last {length}, cached"] = partial(one_by_one, prompts=chains[-1:] * few)
+    return found
 
 
 async def measure(servers: dict[str, Server], quick: bool) -> None:
@@ -130,7 +144,7 @@ async def measure(servers: dict[str, Server], quick: bool) -> None:
         print(f"{'':26}{'server':10}{'prompts/s':>10}{'median':>12}{'CPU a prompt':>15}")
         for title, case in cases(quick).items():
             rates = [await _measured(title, name, case(clients[name]), servers[name]) for name in servers]
-            if len(rates) == 2:
+            if len(rates) == 2 and rates[0] and rates[1]:
                 print(f"{'':26}{'':10}{rates[0] / rates[1]:9.2f}x", flush=True)
         for task in listening:
             task.cancel()
@@ -139,9 +153,14 @@ async def measure(servers: dict[str, Server], quick: bool) -> None:
                 raise result
 
 
-async def _measured(title: str, name: str, running: Awaitable[Figures], server: Server) -> float:
+async def _measured(title: str, name: str, running: Awaitable[Figures], server: Server) -> float | None:
+    """Prompts a second, or nothing where the server refused one: ComfyUI's validates by recursion."""
     before_s = server.cpu_s()
-    figures = await running
+    try:
+        figures = await running
+    except Refused as error:
+        print(f"{title:26}{name:10}   refused: {error}", flush=True)
+        return None
     cpu_ms = (server.cpu_s() - before_s) * 1000 / figures.num_prompts
     rate, latency_ms = figures.prompts_a_second, figures.latency_s * 1000
     print(f"{title:26}{name:10}{rate:10.1f}{latency_ms:9.1f} ms{cpu_ms:12.1f} ms", flush=True)
