@@ -69,7 +69,7 @@ PACK_ROUTES = web.AppKey("pack_routes", PackRoutes)
 async def packs_around_all(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The middlewares that packs have added, the first of them outermost, as aiohttp has its own."""
     for middleware in reversed(request.app[PACK_ROUTES].app.middlewares):
-        handler = functools.partial(middleware, handler=handler)  # type: ignore[call-arg, arg-type]
+        handler = functools.partial(middleware, handler=handler)
     try:
         return await handler(request)
     except (SystemExit, KeyboardInterrupt) as error:

@@ -15,6 +15,10 @@ def __getattr__(name: str) -> Any:
         return torch.Tensor
     if name in _DICTS:
         return dict[str, Any]
+    if name in ("VideoInput", "Video"):
+        from app.compat.v3.video import VideoInput
+
+        return VideoInput
     raise AttributeError(
         f"Treadle does not serve comfy_api.input.{name}; docs/compat.md lists what it serves"
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from app.compat.faces.comfy_api import input as Input
 from app.compat.faces.comfy_api.latest import io, ui
 from app.compat.v3.api import Caching, ComfyAPI, ComfyAPISync, ComfyExtension
@@ -9,6 +12,18 @@ from app.compat.v3.replace import NodeReplace
 
 ComfyAPIBase = ComfyAPI
 IO, UI = io, ui
+
+
+def __getattr__(name: str) -> Any:
+    """Both know tensors, and a pack's schema alone needs no torch."""
+    if name == "Types":
+        return import_module("comfy_api.util")
+    if name == "InputImpl":
+        return import_module("comfy_api.input_impl")
+    raise AttributeError(
+        f"Treadle does not serve comfy_api.latest.{name}; docs/compat.md lists what it serves"
+    )
+
 
 __all__ = [
     "IO",
