@@ -42,7 +42,7 @@ def families() -> dict[str, type[Processor]]:
 
 def is_known(config: Any) -> bool:
     """False for a model of text; raises `Unsupported` for one of media that no family serves."""
-    model_type = getattr(config, "model_type", None)
+    model_type: str = config.model_type
     if model_type in families():
         return True
     if model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or config.is_encoder_decoder:

@@ -48,7 +48,7 @@ def _image_processor(folder: Path) -> Any:
     return made
 
 
-class _FuyuImages(FuyuImageProcessorPil):  # type: ignore[misc]
+class _FuyuImages(FuyuImageProcessorPil):
     """Cuts tensors too, as Fuyu's processor expects."""
 
     def patchify_image(self, image: Any, patch_size: Any = None) -> torch.Tensor:

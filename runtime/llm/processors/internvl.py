@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -14,7 +14,7 @@ from runtime.llm.processors.base import Processor
 
 
 class InternVL(Processor):
-    model_types = ("internvl", "qianfan_ocr")
+    model_types: ClassVar[tuple[str, ...]] = ("internvl", "qianfan_ocr")
     takes_joined_rows = True
 
     def preprocess(self, media: Media) -> tuple[dict[str, torch.Tensor], str]:
