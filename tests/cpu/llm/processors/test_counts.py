@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from transformers import (
     Cohere2VisionConfig,
-    Florence2Config,
     JanusConfig,
     PaliGemmaConfig,
     PreTrainedConfig,
     Qwen3Config,
+    T5Config,
 )
 from transformers.models.smolvlm import processing_smolvlm
 
@@ -106,6 +106,6 @@ def test_a_family_that_is_not_served_is_refused_with_its_reason(
         processors.is_known(config())
 
 
-@pytest.mark.parametrize("config", [Qwen3Config, Florence2Config])
+@pytest.mark.parametrize("config", [Qwen3Config, T5Config])
 def test_models_of_text_and_encoder_decoders_go_other_ways(config: type[PreTrainedConfig]) -> None:
     assert not processors.is_known(config())
