@@ -146,11 +146,20 @@ def result_of(value: Any, num_outputs: int) -> NodeResult:
     if value is None:
         return NodeResult()
     if isinstance(value, tuple | list):
-        return NodeResult(tuple(value))
+        return NodeResult(_filled(tuple(value), num_outputs))
     if num_outputs == 0:
         # a node without outputs may return whatever its last line was
         return NodeResult()
     raise TypeError(f"a node returns a tuple or a dict, this one returned {type(value).__name__}")
+
+
+def _filled(values: tuple[Any, ...], num_outputs: int) -> tuple[Any, ...]:
+    """Some classes return fewer values than they declare; only who takes one of the others is concerned."""
+    missing = range(len(values), num_outputs)
+    absent = (
+        Blocker(f"output {i} was not computed: the node returned {len(values)} values") for i in missing
+    )
+    return (*values, *absent)
 
 
 def _lazy(instances: _Instances) -> Callable[..., Any]:

@@ -231,6 +231,14 @@ def test_the_shapes_of_a_return_value():
     assert result_of(blocker, 2).values == (blocker, blocker)
     assert result_of({"result": (1,), "ui": {"a": [1]}}, 1).values == (1,)
     assert result_of(None, 0).values == ()
+    short = result_of((1,), 3).values
+    assert (short[0], [one.message for one in short[1:]]) == (
+        1,
+        [
+            "output 1 was not computed: the node returned 1 values",
+            "output 2 was not computed: the node returned 1 values",
+        ],
+    )
     assert result_of("what its last line was", 0).values == ()
     with pytest.raises(TypeError, match="returned int"):
         result_of(5, 1)
