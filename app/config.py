@@ -62,6 +62,7 @@ class Config:
     custom_model_runner: str | None = None
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
+    mem_fraction_static: float | None = None
     empty_queue: bool = False
     cache_mb: int = 2048
     cache_entries: int | None = None

@@ -57,6 +57,7 @@ def parse(argv: Sequence[str]) -> Config:
         custom_model_runner=_runner(parsed.custom_model_runner),
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
+        mem_fraction_static=parsed.mem_fraction_static,
         empty_queue=parsed.empty_queue,
         cache_mb=0 if parsed.cache_none else parsed.cache_mb,
         cache_entries=parsed.cache_lru or None,
@@ -131,6 +132,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     work.add_argument(
         "--max-running-jobs", type=_positive, default=8, metavar="N", help="1 gives strict order"
+    )
+    work.add_argument(
+        "--mem-fraction-static",
+        type=_share,
+        metavar="F",
+        help="share of all memory for weights and pages of language models together (pages get a quarter of"
+        " what is free if not given)",
     )
     work.add_argument(
         "--empty-queue", action="store_true", help="forget the prompts that an earlier run left unfinished"
@@ -222,6 +230,13 @@ def _log_level(words: list[str]) -> str:
     # "--verbose" alone asks for everything; a second word named a log file in ComfyUI
     level = words[0].upper() if words else "DEBUG"
     return level if level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL") else "DEBUG"
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
 
 
 def _positive(text: str) -> int:

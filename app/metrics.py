@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
@@ -64,8 +64,14 @@ class _Reuse(Collector):
         self._studio = studio
 
     def collect(self) -> Iterator[Metric]:
-        models = self._studio.llm.stats().values()
-        reused = sum(stats.cached_tokens for stats in models)
+        models = self._studio.llm.stats()
+        text = "Memory that language models hold"
+        held = GaugeMetricFamily("treadle_llm_bytes", text, labels=("model", "kind"))
+        for name, stats in models.items():
+            held.add_metric((name, "weights"), stats.weight_bytes)
+            held.add_metric((name, "pages"), stats.page_bytes)
+        yield held
+        reused = sum(stats.cached_tokens for stats in models.values())
         text = "Prompt tokens whose pages were already filled"
         yield CounterMetricFamily("treadle_llm_prefix_tokens_reused", text, reused)
         hits = self._studio.diffusion.stats().conditioning_hits

@@ -68,6 +68,7 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
         llm=LanguageEngine(
             models=models,
             device=device,
+            mem_fraction_static=config.mem_fraction_static,
             runner=Runner if named is None else custom_runner.load(named),
             on_forward=on_llm_forward,
         ),

@@ -274,6 +274,8 @@ class LanguageStats:
     media_reused: int = 0
     guesses_proposed: int = 0
     guesses_accepted: int = 0
+    weight_bytes: int = 0
+    page_bytes: int = 0
 
 
 class LanguageRuntime(Protocol):

@@ -36,8 +36,10 @@ class Engine:
     """Implements `runtime.llm.api.LanguageRuntime`.
 
     `models` is asked anew for each request, so files may come and go. `num_pages` None means what memory
-    allows, `dtype` None means float32 on a CPU and bfloat16 elsewhere, and `on_forward` is told the number of
-    rows of each forward. The `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
+    allows, `dtype` None the fastest that keeps answers (see `model.load`), and `on_forward` is told the
+    number of rows of each forward. `mem_fraction_static` is the share of all memory that weights and pages
+    of loaded models may take together; None leaves pages a quarter of what is free. The
+    `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
     answer from what was said before.
     """
 
@@ -49,6 +51,7 @@ class Engine:
         dtype: torch.dtype | None = None,
         page_size: int = 16,
         num_pages: int | None = None,
+        mem_fraction_static: float | None = None,
         max_batch_tokens: int | None = None,
         max_rows: int = 64,
         max_feature_bytes: int = 256 << 20,
@@ -60,7 +63,8 @@ class Engine:
     ) -> None:
         self._models = models
         self._device = torch.device(device)
-        self._dtype = dtype or (torch.float32 if self._device.type == "cpu" else torch.bfloat16)
+        self._dtype = dtype
+        self._mem_fraction_static = mem_fraction_static
         self._page_size = page_size
         self._num_pages = num_pages
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
@@ -277,22 +281,32 @@ class Engine:
         """How many sequences may run, and how many states are kept of prefixes beside theirs."""
         if not loaded.states:
             return self._max_rows, 0
-        count = min(2 * self._max_rows, self._page_budget() // 2 // loaded.state_bytes)
+        count = min(2 * self._max_rows, self._page_budget(loaded) // 2 // loaded.state_bytes)
         if count < 1:
             raise OutOfMemory(f"no memory is left for one sequence's states of {loaded.state_bytes} bytes")
         return count - count // 2, count // 2
 
-    def _page_budget(self) -> int:
-        """A quarter of what is free, or half of an accelerator's."""
+    def _page_budget(self, loaded: model.LanguageModel) -> int:
+        """A quarter of what is free, or half of an accelerator's, if no share of all memory is set."""
+        if self._mem_fraction_static is not None:
+            others = self.stats().values()
+            static = loaded.weight_bytes + sum(each.weight_bytes + each.page_bytes for each in others)
+            return max(0, int(self._mem_fraction_static * _total_bytes(self._device)) - static)
         if self._device.type == "cuda":
             return torch.cuda.mem_get_info(self._device)[0] // 2
         return min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
 
     def _affordable_pages(self, loaded: model.LanguageModel) -> int:
         """Never more than all rows could fill; models with states share the budget with these."""
-        budget = self._page_budget() // (2 if loaded.states else 1)
+        budget = self._page_budget(loaded) // (2 if loaded.states else 1)
         pages = budget // (loaded.token_bytes * self._page_size)
         useful = self._max_rows * loaded.context_length // self._page_size
         if pages < 1:
             raise OutOfMemory(f"no memory is left for one page of {self._page_size} tokens")
         return min(pages, useful)
+
+
+def _total_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    return psutil.virtual_memory().total

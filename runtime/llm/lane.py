@@ -148,6 +148,8 @@ class Lane:
             media_reused=0 if self.features is None else self.features.num_reused,
             guesses_proposed=self.writer.num_proposed,
             guesses_accepted=self.writer.num_accepted,
+            weight_bytes=self.model.weight_bytes,
+            page_bytes=self.model.token_bytes * pages.page_size * pages.num_pages,
         )
 
     # -- a step ----------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class LanguageModel:
     end_ids: frozenset[int]
     processor: Processor | None = None
     states: Mapping[StateKey, StateShape] = field(default_factory=dict)
+    weight_bytes: int = 0
 
     @property
     def position_axes(self) -> int:
@@ -78,12 +79,18 @@ class LanguageModel:
 
 
 def load(
-    path: Path, device: torch.device, dtype: torch.dtype, others: Mapping[str, Path] | None = None
+    path: Path, device: torch.device, dtype: torch.dtype | None, others: Mapping[str, Path] | None = None
 ) -> LanguageModel:
-    """`others` are the models from which a folder may borrow its language part, by name."""
+    """`dtype` None is the fastest that keeps answers: bfloat16 on an accelerator, on a CPU float32 with
+    weights of linear layers kept in float16. `others` are the models from which a folder may borrow its
+    language part, by name.
+    """
     if not path.exists():
         raise MissingFile(f"there is no language model at {path.name}")
     _silence_progress_bars()
+    halves = dtype is None and packed_linear.can_halve(device)
+    if dtype is None:
+        dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
     try:
         weight_count.check_fits(path, device, dtype)
         network, processor = _read(path, dtype, others or {})
@@ -92,7 +99,7 @@ def load(
     except Exception as error:
         # Damaged files and strange configurations come out of transformers as any kind of error.
         raise Unsupported(f"{path.name} cannot be loaded ({error}); {_SUPPORTED}") from error
-    return adopt(network.eval().requires_grad_(False).to(device), path.name, device, processor)
+    return adopt(network.eval().requires_grad_(False).to(device), path.name, device, processor, halves=halves)
 
 
 def _read(path: Path, dtype: torch.dtype, others: Mapping[str, Path]) -> tuple[Any, Processor | None]:
@@ -134,14 +141,16 @@ def _silence_progress_bars() -> None:
     modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)
 
 
-def adopt(network: Any, name: str, device: torch.device, processor: Processor | None = None) -> LanguageModel:
+def adopt(
+    network: Any, name: str, device: torch.device, processor: Processor | None = None, *, halves: bool = False
+) -> LanguageModel:
     """Make a loaded network ready for paged forwards, or refuse it with a sentence."""
     config = network.config.get_text_config()
     windows = _windows(network, config, name)
     axes = 1 if processor is None else processor.position_axes
     states = States(1, device) if _STATE_KINDS & set(_kinds(config) or ()) else None
     shapes = _probe(network, config, windows, states, name, device, axes)
-    packed_linear.pack(network, device)
+    packed_linear.pack(network, device, halves=halves)
     end_ids = network.generation_config.eos_token_id if network.generation_config else config.eos_token_id
     return LanguageModel(
         network=network,
@@ -153,6 +162,7 @@ def adopt(network: Any, name: str, device: torch.device, processor: Processor | 
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
         processor=processor,
         states={} if states is None else states.shapes,
+        weight_bytes=weight_count.held(network),
     )
 
 

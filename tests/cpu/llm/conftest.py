@@ -83,7 +83,8 @@ def start(tiny: Path) -> Iterator[Callable[..., Engine]]:
     engines = []
 
     def make(**settings: Any) -> Engine:
-        settings = {"models": lambda: {"tiny": tiny}, "num_pages": 256, "threads": 1} | settings
+        defaults = {"models": lambda: {"tiny": tiny}, "num_pages": 256, "threads": 1, "dtype": torch.float32}
+        settings = defaults | settings
         engines.append(Engine(**settings))
         return engines[-1]
 

@@ -11,6 +11,8 @@ def test_the_defaults_are_a_local_server() -> None:
     config = parse([])
     assert (config.listen, config.port, config.max_running_jobs) == (("127.0.0.1",), 8188, 8)
     assert not config.open_browser
+    assert config.mem_fraction_static is None
+    assert parse(["--mem-fraction-static", "0.85"]).mem_fraction_static == 0.85
 
 
 def test_a_bare_listen_means_every_address() -> None:
@@ -42,7 +44,10 @@ def test_tuning_flags_of_launchers_are_accepted_and_reported() -> None:
 
 
 def test_assets_are_kept_when_asked() -> None:
-    plain, kept = parse([]), parse(["--enable-assets", "--enable-asset-hashing", "--database-url=sqlite:///x"])
+    plain, kept = (
+        parse([]),
+        parse(["--enable-assets", "--enable-asset-hashing", "--database-url=sqlite:///x"]),
+    )
     assert (plain.assets, kept.assets, kept.asset_hashing) == (False, True, True)
     assert kept.ignored_flags == ("--database-url",)
 
@@ -70,7 +75,9 @@ def test_an_unknown_flag_ends_the_program(capsys: pytest.CaptureFixture[str]) ->
     assert "--lissten" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", [["--max-running-jobs", "0"], ["--port", "abc"]])
+@pytest.mark.parametrize(
+    "wrong", [["--max-running-jobs", "0"], ["--port", "abc"], ["--mem-fraction-static", "1.5"]]
+)
 def test_wrong_values_end_the_program(wrong: list[str]) -> None:
     with pytest.raises(SystemExit):
         parse(wrong)
