@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from runtime.llm.api import FinishReason, Logprobs, Scored, ToolCall
+from runtime.llm.dllm.blocks import Block
 from runtime.llm.sample import Choice, Scores
 from runtime.llm.speculation import Ngrams
 from runtime.llm.text import TextStream
@@ -28,7 +29,9 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """`scores` are those of tokens that were sampled and are pushed next."""
+    """`scores` are those of tokens that were sampled and are pushed next. The next tokens are guessed from
+    `ngrams`; a `block` is being written by a model that writes in blocks.
+    """
 
     choice: Choice
     stream: TextStream
@@ -36,6 +39,7 @@ class Answer:
     vocabulary: Vocabulary
     scores: deque[Scores] = field(default_factory=deque)
     ngrams: Ngrams = field(default_factory=Ngrams)
+    block: Block | None = None
     tokens: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from math import lcm
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -17,11 +18,13 @@ from typing import Any
 import psutil
 import torch
 
-from runtime.llm import gguf_header, model, text
+from runtime.llm import dllm, gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
+from runtime.llm.dllm.writer import BlockWriter
 from runtime.llm.intake import Prepared
-from runtime.llm.lane import Deliver, Lane
+from runtime.llm.lane import Deliver, Lane, Writer
 from runtime.llm.runner import Runner
+from runtime.llm.writing import TokenWriter
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault, Unsupported
 from runtime.platform.handle import CancelledEvent, Failed, Handle
@@ -40,7 +43,8 @@ class Engine:
     number of rows of each forward. `mem_fraction_static` is the share of all memory that weights and pages
     of loaded models may take together; None leaves pages a quarter of what is free. The
     `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
-    answer from what was said before.
+    answer from what was said before. Models that write in blocks do it by `dllm_algorithm`, one of
+    `runtime.llm.dllm.algorithms`, with these settings of it.
     """
 
     def __init__(
@@ -57,6 +61,8 @@ class Engine:
         max_feature_bytes: int = 256 << 20,
         speculative_algorithm: str | None = None,
         num_draft_tokens: int = 6,
+        dllm_algorithm: str = dllm.DEFAULT,
+        dllm_settings: Mapping[str, float] | None = None,
         threads: int | None = None,
         runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None = None,
@@ -75,6 +81,7 @@ class Engine:
                 f"unknown speculative algorithm {speculative_algorithm!r}; supported is NGRAM, or none"
             )
         self._num_guesses = num_draft_tokens if speculative_algorithm else 0
+        self._dllm_algorithm = dllm.make(dllm_algorithm, dllm_settings or {})
         self._threads = threads
         self._runner = runner
         self._on_forward = on_forward
@@ -260,22 +267,29 @@ class Engine:
         with building, gguf_header.read_once():
             codec = text.load(known[name], known)
             loaded = model.load(known[name], self._device, self._dtype, known)
+        # Pages hold whole blocks, since what a page holds depends on all of a block.
+        page_size = self._page_size if loaded.blocks is None else lcm(self._page_size, loaded.blocks.length)
         max_rows, num_kept_states = self._affordable_states(loaded)
         lane = Lane(
             loaded,
             codec,
-            num_pages=self._num_pages or self._affordable_pages(loaded),
-            page_size=self._page_size,
+            num_pages=self._num_pages or self._affordable_pages(loaded, page_size),
+            page_size=page_size,
             max_batch_tokens=self._max_batch_tokens,
             max_rows=max_rows,
             max_feature_bytes=self._max_feature_bytes,
-            num_guesses=self._num_guesses,
+            writer=self._writer(loaded),
             num_kept_states=num_kept_states,
             runner=self._runner,
             on_forward=self._on_forward,
         )
         self._inbox.put(partial(self._lanes.__setitem__, name, lane))
         return lane
+
+    def _writer(self, loaded: model.LanguageModel) -> Writer:
+        if loaded.blocks is None:
+            return TokenWriter(self._num_guesses)
+        return BlockWriter(loaded.blocks, self._dllm_algorithm)
 
     def _affordable_states(self, loaded: model.LanguageModel) -> tuple[int, int]:
         """How many sequences may run, and how many states are kept of prefixes beside theirs."""
@@ -296,13 +310,13 @@ class Engine:
             return torch.cuda.mem_get_info(self._device)[0] // 2
         return min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
 
-    def _affordable_pages(self, loaded: model.LanguageModel) -> int:
+    def _affordable_pages(self, loaded: model.LanguageModel, page_size: int) -> int:
         """Never more than all rows could fill; models with states share the budget with these."""
         budget = self._page_budget(loaded) // (2 if loaded.states else 1)
-        pages = budget // (loaded.token_bytes * self._page_size)
-        useful = self._max_rows * loaded.context_length // self._page_size
+        pages = budget // (loaded.token_bytes * page_size)
+        useful = self._max_rows * loaded.context_length // page_size
         if pages < 1:
-            raise OutOfMemory(f"no memory is left for one page of {self._page_size} tokens")
+            raise OutOfMemory(f"no memory is left for one page of {page_size} tokens")
         return min(pages, useful)
 
 

@@ -22,6 +22,7 @@ from runtime.llm.api import (
     TokenizeRequest,
     media_of,
 )
+from runtime.llm.dllm import writer
 from runtime.llm.grammar import Constraint, Grammars
 from runtime.llm.media import MediaPrompt
 from runtime.llm.model import LanguageModel
@@ -67,8 +68,14 @@ class Intake:
             pieces = tuple(self._vocabulary.bytes_of(token) for token in tokens)
             return Prepared(tokens, tokenized=Tokenized(tuple(tokens), pieces, self.max_length))
         if isinstance(request, EmbedRequest):
+            if self._model.blocks is not None:
+                raise Unsupported(
+                    f"{self.codec.name} writes in blocks; that gives no hidden states of a prompt"
+                )
             return Prepared(tokens, media)
         sample.check(request.params, self.codec.vocabulary_size)
+        if self._model.blocks is not None:
+            writer.check(request)
         if request.params.logprobs is not None:
             self._vocabulary.make_ready()
         grammar = self._grammar(request)
@@ -112,6 +119,7 @@ class Intake:
             prepared,
             max_length=min(len(tokens) + params.max_tokens, self.max_length),
             end_ids=end_ids,
+            block=1 if self._model.blocks is None else self._model.blocks.length,
         )
         tools = request.tools if isinstance(request, ChatRequest) else ()
         work = Answer(
@@ -153,6 +161,7 @@ def _sequence(
     max_length: int,
     end_ids: frozenset[int] = frozenset(),
     generates: bool = True,
+    block: int = 1,
 ) -> TokenSequence:
     media = prepared.media
     return TokenSequence(
@@ -164,4 +173,5 @@ def _sequence(
         keys=[] if media is None else media.keys,
         atoms=() if media is None else media.atoms,
         media=media,
+        block=block,
     )

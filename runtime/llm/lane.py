@@ -22,6 +22,7 @@ from runtime.llm.api import (
     TokenizeRequest,
 )
 from runtime.llm.batch import Batch, build
+from runtime.llm.dllm.writer import BlockWriter
 from runtime.llm.features import FeatureStore
 from runtime.llm.intake import HiddenStates, Intake, Prepared
 from runtime.llm.model import LanguageModel
@@ -39,6 +40,7 @@ from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Event], None]
+Writer = TokenWriter | BlockWriter
 
 
 @dataclass(eq=False, slots=True)
@@ -70,7 +72,7 @@ class Lane:
         max_batch_tokens: int,
         max_rows: int,
         max_feature_bytes: int,
-        num_guesses: int = 0,
+        writer: Writer,
         num_kept_states: int = 0,
         runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None,
@@ -90,7 +92,7 @@ class Lane:
             if model.processor is None
             else FeatureStore(model.processor, model.network, max_feature_bytes)
         )
-        self.writer = TokenWriter(num_guesses)
+        self.writer = writer
         self._on_forward = on_forward
         self._live: dict[str, Live] = {}
         self._counters = Counters()

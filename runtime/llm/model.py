@@ -28,6 +28,8 @@ from transformers.utils import logging
 from runtime.llm import composed, packed_linear, processors, weight_count
 from runtime.llm.attention import IMPLEMENTATION, PagedForward
 from runtime.llm.batch import build
+from runtime.llm.dllm import families
+from runtime.llm.dllm.blocks import BlockStyle
 from runtime.llm.key_values import KeyValues, LayerShape
 from runtime.llm.processors.base import Processor
 from runtime.llm.sequence import Row, TokenSequence
@@ -49,7 +51,7 @@ _PROBE_PAGE_SIZE = 4
 class LanguageModel:
     """`shapes` are the layers' keys and values, `states` what layers carry from token to token beside them;
     `num_hidden` counts the hidden states that transformers reports. Models that take more than text have a
-    `processor`.
+    `processor`, and those that write in blocks, by diffusion, have `blocks`.
     """
 
     network: Any
@@ -61,6 +63,7 @@ class LanguageModel:
     end_ids: frozenset[int]
     processor: Processor | None = None
     states: Mapping[StateKey, StateShape] = field(default_factory=dict)
+    blocks: BlockStyle | None = None
     weight_bytes: int = 0
 
     @property
@@ -148,6 +151,11 @@ def adopt(
     config = network.config.get_text_config()
     windows = _windows(network, config, name)
     axes = 1 if processor is None else processor.position_axes
+    blocks = families.style_of(config, name)
+    if blocks is not None and (windows or processor or _STATE_KINDS & set(_kinds(config) or ())):
+        raise Unsupported(
+            f"{name} writes in blocks; supported is that for text and layers that see everything"
+        )
     states = States(1, device) if _STATE_KINDS & set(_kinds(config) or ()) else None
     shapes = _probe(network, config, windows, states, name, device, axes)
     packed_linear.pack(network, device, halves=halves)
@@ -162,6 +170,7 @@ def adopt(
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
         processor=processor,
         states={} if states is None else states.shapes,
+        blocks=blocks,
         weight_bytes=weight_count.held(network),
     )
 

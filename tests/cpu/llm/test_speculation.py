@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from runtime.llm.api import CompleteRequest, Completion, Grammar, SamplingParams
 from runtime.llm.engine import Engine
@@ -43,7 +44,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def engines(tiny: Path) -> Iterator[tuple[Engine, Engine]]:
     """One that guesses and one that does not."""
-    plain = {"models": lambda: {"tiny": tiny}, "num_pages": 256, "threads": 1}
+    plain = {"models": lambda: {"tiny": tiny}, "num_pages": 256, "threads": 1, "dtype": torch.float32}
     both = Engine(**plain, speculative_algorithm="NGRAM", num_draft_tokens=5), Engine(**plain)  # type: ignore[arg-type]
     yield both
     for engine in both:

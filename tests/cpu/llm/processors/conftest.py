@@ -28,6 +28,7 @@ from runtime.llm.model import LanguageModel
 from runtime.llm.processors import assemble
 from runtime.llm.sequence import TokenSequence
 from runtime.llm.text import Codec
+from runtime.llm.writing import TokenWriter
 from runtime.platform.building import building
 
 FAMILIES = Path(__file__).parent / "families"
@@ -137,6 +138,7 @@ class Family:
             "max_rows": 16,
             "max_feature_bytes": 64 << 20,
             "num_kept_states": 16,
+            "writer": TokenWriter(0),
             "on_forward": None,
         }
         return Lane(self.model, self.codec, **{**plain, **settings})
