@@ -164,6 +164,15 @@ class Processor:
     def atoms(self, placed: Sequence[Placed]) -> tuple[tuple[int, int], ...]:
         return tuple(each.span for each in placed if each.item.kind == "image")
 
+    def extended(
+        self,
+        prompt: str,  # noqa: ARG002
+        token_ids: Sequence[int],  # noqa: ARG002
+        media: Sequence[Media],  # noqa: ARG002
+    ) -> Mapping[str, Any] | None:
+        """What an answer to a prompt says in the model's own form, as JSON has it; the default is nothing."""
+        return None
+
     # -- on the engine's thread ------------------------------------------------------------------------------
 
     @torch.inference_mode()
