@@ -90,7 +90,7 @@ class Codec:
             raise Unsupported("a chat needs at least one message")
         for message in messages:
             _check_text(message.text)
-        if not self.tokenizer.chat_template:
+        if not (template or self.tokenizer).chat_template:
             raise Unsupported(
                 f"{self.name} has no chat template; supported is completing a prompt as it stands"
             )

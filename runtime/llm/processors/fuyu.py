@@ -12,10 +12,21 @@ from runtime.llm.api import Media
 from runtime.llm.media import Features, Item, Kind
 from runtime.llm.processors.base import Processor
 
+# It was trained on plain prompts and comes without a template.
+_CHAT = (
+    "{% for m in messages %}{% if m.content is string %}{{ m.content }}"
+    "{% else %}{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}{% endif %}"
+    "{{ '\\n' }}{% endfor %}"
+)
+
 
 class Fuyu(Processor):
     model_types = ("fuyu",)
     max_items = 1
+
+    def __init__(self, processor: Any, config: Any) -> None:
+        super().__init__(processor, config)
+        processor.chat_template = processor.chat_template or _CHAT
 
     def preprocess(self, media: Media) -> tuple[dict[str, torch.Tensor], str]:
         made, texts = self._thread_processor()._process_images(

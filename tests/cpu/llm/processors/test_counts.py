@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,10 @@ from transformers import (
 )
 from transformers.models.smolvlm import processing_smolvlm
 
-from runtime.llm import processors
-from runtime.llm.api import CompleteRequest
+from runtime.llm import processors, text
+from runtime.llm.api import ChatRequest, CompleteRequest, Message
 from runtime.llm.processors import assemble
+from runtime.llm.processors.fuyu import Fuyu
 from runtime.platform.errors import Unsupported
 
 PATCH, MERGE, MIN_PIXELS, MAX_PIXELS = 4, 2, 64, 4096
@@ -75,6 +79,23 @@ def test_a_prompt_to_complete_holds_a_place_for_each_medium(family: Any, contrac
         prepare(f"{place}, {place} and {place}")
     with pytest.raises(Unsupported, match="fewer places"):
         prepare(f"Only {place}")
+
+
+@pytest.mark.parametrize("family", ["fuyu"], indirect=True)
+def test_fuyu_comes_without_a_template_and_still_chats(family: Any, contract: Any, tmp_path: Path) -> None:
+    folder = shutil.copytree(family.folder, tmp_path / "plain")
+    (folder / "chat_template.jinja").unlink()
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    assert "chat_template" not in settings
+    codec = text.load(folder)
+    assert codec.tokenizer.chat_template is None
+    processor = Fuyu.load(folder, family.model.network.config)
+    items = processor.items([contract.picture(1)])
+    message = Message("user", ("What is ", contract.picture(1), "this?"))
+    ids = codec.prompt_ids(ChatRequest("r", "plain", (message,)), processor.template(items))
+    prompt = processor.prompt(ids, items, None)
+    assert prompt.placed[0].positions[0] == 0, "the picture comes first"
+    assert codec.tokenizer.decode(ids).endswith("What is this?\n<0x04>")
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(0, 0), (1, 2), (3, 2)])
