@@ -3,7 +3,8 @@
 Prints, for each number of concurrent requests with prompts of differing lengths, the generated tokens a
 second of all together (prompts included in the time): `generate` one request after the other, transformers'
 own continuous batching (`generate_batch`, warm), and the runtime. The three take turns, so that a noisy
-machine treats them alike. Then what a JSON schema costs, and what a common beginning of prompts saves.
+machine treats them alike. Then what a JSON schema costs, what a common beginning of prompts
+saves, and what guesses at the next tokens bring.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, GenerationConfig, GgufConfig
 
-from bench.llm_features import shared_prefix, structure
+from bench.llm_features import shared_prefix, speculation, structure
 from runtime.llm.api import CompleteRequest, SamplingParams
 from runtime.llm.engine import Engine
 from runtime.platform.installed import packaged_language_models
@@ -58,6 +59,16 @@ def main() -> None:
     clock = CLOCKS[options.clock]
     print(structure(engine, clock, count=16, tokens=options.tokens, rounds=options.rounds), flush=True)
     print(shared_prefix(engine, clock, count=16 if options.quick else 64, shared=512), flush=True)
+    guessing = Engine(
+        lambda: {"bench": options.model}, threads=options.threads, dtype=dtype, speculative_algorithm="NGRAM"
+    )
+    for count in (1, 4, 16):
+        print(
+            *speculation(engine, guessing, clock, count=count, tokens=2 * options.tokens),
+            sep="\n",
+            flush=True,
+        )
+    guessing.close()
     engine.close()
     network.destroy_cached_continuous_batching_manager()
 

@@ -1,4 +1,4 @@
-"""What structure costs and what a common beginning saves, as lines for `bench.llm`."""
+"""What structure costs, what a common beginning saves and what guesses bring, as lines for `bench.llm`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from runtime.llm.api import CompleteRequest, Grammar, SamplingParams
+from runtime.llm.api import ChatRequest, CompleteRequest, Grammar, Message, SamplingParams
 from runtime.llm.engine import Engine
 
 Clock = Callable[[], float]
@@ -27,6 +27,25 @@ _SCHEMA = {
     "required": list(_PROPERTIES),
     "additionalProperties": False,
 }
+
+_TEXT_TO_REWRITE = (
+    "The treadle of a loom is a pedal. When the weaver steps on it, it lifts one half of the threads and"
+    " lowers the other half, and the shuttle flies through the gap between them. Then the other pedal is"
+    " pressed, the threads change places, and the shuttle flies back. A good weaver does this forty times a"
+    " minute and hardly looks at the pedals."
+)
+_REPETITIVE = (
+    "Repeat this text word for word: ",
+    "Write this text again and put Loom in place of loom: ",
+    "Copy this text and number its sentences: ",
+    "Correct the spelling of this text and change nothing else: ",
+)
+_FREE = (
+    "Write a poem about the sea.",
+    "What would you see on a walk through a forest?",
+    "Tell a story about a lost key.",
+    "How does one bake bread?",
+)
 
 
 def structure(engine: Engine, clock: Clock, *, count: int, tokens: int, rounds: int) -> str:
@@ -65,6 +84,44 @@ def shared_prefix(engine: Engine, clock: Clock, *, count: int, shared: int) -> s
         f"{count} prompts of {shared + 16} tokens, {shared} of them common: {using:.1f} s,"
         f" none common {without:.1f} s: {without / using:.1f}x"
     )
+
+
+def speculation(plain: Engine, guessing: Engine, clock: Clock, *, count: int, tokens: int) -> list[str]:
+    """The same chats without guesses and with them: rewriting a text, and answers that repeat nothing."""
+    lines = []
+    for name, questions in (
+        ("rewriting", [each + _TEXT_TO_REWRITE for each in _REPETITIVE]),
+        ("free", _FREE),
+    ):
+        wanted = [questions[number % len(questions)] for number in range(count)]
+        times, answers = [], []
+        for engine in (plain, guessing):
+            _chat(engine, wanted[:1], 2)
+            before = engine.stats()["bench"]
+            began = clock()
+            answers.append(_chat(engine, wanted, tokens))
+            times.append(clock() - began)
+        after = guessing.stats()["bench"]
+        accepted = after.guesses_accepted - before.guesses_accepted
+        proposed = after.guesses_proposed - before.guesses_proposed
+        generated = after.generated_tokens - before.generated_tokens
+        equal = sum(one == other for one, other in zip(*answers))
+        lines.append(
+            f"{count} at once, {name}: {generated / max(1, generated - accepted):.2f} tokens a forward,"
+            f" {accepted} of {proposed} guesses right: {times[0] / times[1]:.2f}x the speed without guesses;"
+            f" {equal} of {count} texts equal"
+        )
+    return lines
+
+
+def _chat(engine: Engine, questions: Sequence[str], tokens: int) -> list[tuple[int, ...]]:
+    stamp = time.monotonic_ns()
+    params = SamplingParams(max_tokens=tokens, temperature=0.0)
+    handles = [
+        engine.submit(ChatRequest(f"{stamp}.{number}", "bench", (Message("user", question),), params))
+        for number, question in enumerate(questions)
+    ]
+    return [handle.wait().token_ids for handle in handles]
 
 
 def _prompts(count: int, common: int, own: int, seed: int) -> list[list[int]]:

@@ -10,18 +10,20 @@ from collections.abc import Sequence
 
 _LONGEST = 4
 _SHORTEST = 2
+_FIRST_TRUST = 2
 
 
 class Ngrams:
     """One sequence's runs of a few tokens, and how each went on the last time that it was there."""
 
     def __init__(self) -> None:
+        self._trust = _FIRST_TRUST
         self._follows: dict[tuple[int, ...], int] = {}
         self._num_noted = 0
 
     def propose(self, tokens: Sequence[int], count: int) -> tuple[int, ...]:
-        """`count` tokens that may follow, or none; `tokens` only ever grow from call to call. What followed
-        the longest run that the sequence ends in counts.
+        """Up to `count` tokens that may follow; `tokens` only ever grow from call to call. What followed the
+        longest run that the sequence ends in counts.
         """
         # The run at the very end is looked up before it is noted, or it would find itself.
         self._note(tokens, len(tokens) - 1)
@@ -30,7 +32,11 @@ class Ngrams:
             return ()
         # A match that reaches into the end is a cycle, and goes on in what it has brought.
         period = len(tokens) - found
-        return tuple(tokens[found + step % period] for step in range(count))
+        return tuple(tokens[found + step % period] for step in range(min(count, self._trust)))
+
+    def learn(self, num_right: int) -> None:
+        """How many of the last guesses were right: so many and as many again are worth a guess next time."""
+        self._trust = max(1, 2 * num_right)
 
     def _find(self, tokens: Sequence[int]) -> int | None:
         for length in range(min(_LONGEST, len(tokens)), _SHORTEST - 1, -1):

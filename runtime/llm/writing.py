@@ -37,6 +37,8 @@ class TokenWriter:
             answer.choice.numbers.use(len(tokens))
             scores = (chosen.scores.get(first + index) for index in range(len(tokens)))
             answer.scores.extend(each for each in scores if each is not None)
+            if row.draft:
+                answer.ngrams.learn(len(tokens) - 1)
             self.num_proposed += len(row.draft)
             self.num_accepted += len(tokens) - 1
             found.append(tokens)

@@ -125,8 +125,14 @@ def test_chunks_of_a_prompt_hold_whole_blocks() -> None:
     assert counts == [(8, False), (8, True)]
 
 
+def trusted(count: int = 4) -> Ngrams:
+    made = Ngrams()
+    made.learn(count)
+    return made
+
+
 def test_what_is_known_of_a_sequence_is_proposed_again() -> None:
-    grams = Ngrams()
+    grams = trusted()
     assert grams.propose([1, 2, 3, 4, 5], 3) == ()
     assert grams.propose([1, 2, 3, 4, 5, 8, 2, 3], 3) == (4, 5, 8)
     assert grams.propose([1, 2, 3, 4, 5, 8, 2, 3, 9, 9, 2, 3], 2) == (9, 9), "the last time counts"
@@ -134,7 +140,16 @@ def test_what_is_known_of_a_sequence_is_proposed_again() -> None:
 
 
 def test_a_cycle_is_proposed_on_and_on() -> None:
-    assert Ngrams().propose([7, 1, 2, 3, 1, 2, 3, 1, 2], 7) == (3, 1, 2, 3, 1, 2, 3)
+    assert trusted().propose([7, 1, 2, 3, 1, 2, 3, 1, 2], 7) == (3, 1, 2, 3, 1, 2, 3)
+
+
+def test_more_is_guessed_where_guesses_were_right() -> None:
+    grams, tokens = Ngrams(), [7, 1, 2, 3, 1, 2]
+    sizes = []
+    for num_right in (2, 4, 1, 0, 1):
+        sizes.append(len(grams.propose(tokens, 6)))
+        grams.learn(num_right)
+    assert sizes == [2, 4, 6, 2, 1]
 
 
 def test_guesses_are_confirmed_up_to_the_first_wrong_one() -> None:
