@@ -50,6 +50,10 @@ class Item:
     hash: bytes
     features: Features | None = None
 
+    @property
+    def num_bytes(self) -> int:
+        return sum(each.numel() * each.element_size() for each in self.inputs.values())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
@@ -91,8 +95,8 @@ class MediaPrompt:
         return torch.cat([own, counted[:, own.shape[1] :] + self.shift], 1)
 
 
-def content_hash(kind: Kind, inputs: Mapping[str, torch.Tensor]) -> bytes:
-    """32 bytes that differ as soon as one number of what the encoder sees differs."""
+def content_hash(kind: str, inputs: Mapping[str, torch.Tensor]) -> bytes:
+    """32 bytes that differ as soon as the kind or one number differs."""
     digest = hashlib.sha256(kind.encode())
     for name in sorted(inputs):
         tensor = inputs[name]

@@ -19,8 +19,10 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from runtime.llm.api import Audio, Image, Media, Video
 from runtime.llm.media import Features, Item, Kind, MediaPrompt, Placed, content_hash, keys_of
 from runtime.llm.processors import assemble
+from runtime.llm.processors.memory import ItemMemory
 from runtime.platform.errors import RuntimeFault, Unsupported
 
+_MEMORY_BYTES = 128 << 20
 _KINDS: Mapping[type[Media], Kind] = {Image: "image", Video: "video", Audio: "audio"}
 
 
@@ -49,6 +51,7 @@ class Processor:
             tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
         )
         self._own = threading.local()
+        self._memory = ItemMemory(_MEMORY_BYTES)
 
     @classmethod
     def load(cls, folder: Path, config: Any) -> Processor:
@@ -70,6 +73,9 @@ class Processor:
         if kind not in self.kinds:
             takes = ", ".join(self.kinds)
             raise Unsupported(f"a model of type {self.config.model_type} takes no {kind}; it takes {takes}")
+        return self._memory.get(_raw_hash(media), lambda: self._item(kind, media))
+
+    def _item(self, kind: Kind, media: Media) -> Item:
         try:
             inputs, text = self.preprocess(media)
         except RuntimeFault:
@@ -225,6 +231,18 @@ def _expanded(expand: Callable[..., Any], *arguments: Any, **settings: Any) -> A
         return expand(*arguments, **settings)
     except StopIteration:
         raise Unsupported("the prompt has more places than the media given with it") from None
+
+
+def _raw_hash(media: Media) -> bytes:
+    name = type(media).__name__
+    match media:
+        case Image():
+            return content_hash(name, {"pixels": media.pixels})
+        case Video():
+            times = torch.tensor(media.times, dtype=torch.float64)
+            return content_hash(name, {"frames": media.frames, "times": times})
+        case Audio():
+            return content_hash(name, {"samples": media.samples, "rate": torch.tensor(media.rate)})
 
 
 def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

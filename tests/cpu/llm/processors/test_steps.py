@@ -91,6 +91,12 @@ def test_content_is_told_by_what_the_encoder_sees(processor: Family) -> None:
     assert first.hash != processor.item(image(5, 5)).hash
 
 
+def test_an_image_shown_again_is_not_prepared_again(processor: Family) -> None:
+    first, again, other = processor.items([image(4, 5), image(4, 5), image(4, 6)])
+    assert again is first
+    assert other is not first
+
+
 def test_other_media_and_what_cannot_be_read_are_refused_with_a_sentence(processor: Family) -> None:
     with pytest.raises(Unsupported, match="takes no audio; it takes image"):
         processor.item(Audio(torch.zeros(8), 16000))
