@@ -44,6 +44,16 @@ class Directories:
 
 
 @dataclass(frozen=True, slots=True)
+class Writing:
+    """How language models write; the words are those of `runtime.llm.engine.Engine`."""
+
+    speculative_algorithm: str | None = None
+    num_draft_tokens: int = 6
+    dllm_algorithm: str = "low_confidence"
+    dllm_settings: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """`cors_origin` None means that the origin guard stands instead. `listen` are addresses to bind."""
 
@@ -63,6 +73,7 @@ class Config:
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
     mem_fraction_static: float | None = None
+    writing: Writing = Writing()
     empty_queue: bool = False
     cache_mb: int = 2048
     cache_entries: int | None = None

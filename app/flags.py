@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from app import writing_flags
 from app.config import PROJECT, BadConfig, Config, Directories
 
 EVERY_ADDRESS = "0.0.0.0,::"
@@ -58,6 +59,7 @@ def parse(argv: Sequence[str]) -> Config:
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
         mem_fraction_static=parsed.mem_fraction_static,
+        writing=writing_flags.read(parsed),
         empty_queue=parsed.empty_queue,
         cache_mb=0 if parsed.cache_none else parsed.cache_mb,
         cache_entries=parsed.cache_lru or None,
@@ -159,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         default="none",
         help="let API clients name media by http(s) addresses; 'any' includes those of private networks",
     )
+    writing_flags.add(parser)
     users = parser.add_argument_group("users and editor")
     users.add_argument("--multi-user", action="store_true")
     users.add_argument("--enable-assets", action="store_true", help="keep files as assets, at /api/assets")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import BadConfig
+from app.config import BadConfig, Writing
 from app.flags import parse, set_environment
 
 
@@ -13,6 +13,34 @@ def test_the_defaults_are_a_local_server() -> None:
     assert not config.open_browser
     assert config.mem_fraction_static is None
     assert parse(["--mem-fraction-static", "0.85"]).mem_fraction_static == 0.85
+
+
+def test_language_models_guess_and_fill_blocks_as_flags_say(tmp_path: Path) -> None:
+    assert parse([]).writing == Writing()
+    flags = "--speculative-algorithm NGRAM --speculative-num-draft-tokens 4 --dllm-algorithm joint_threshold"
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("threshold: 0.5\nmax_checks: 2\n")
+    writing = parse([*flags.split(), "--dllm-algorithm-config", str(settings)]).writing
+    found = (("threshold", 0.5), ("max_checks", 2))
+    assert writing == Writing("NGRAM", 4, "joint_threshold", found)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("edit_threshold: 0.5", "no setting 'edit_threshold'"),
+        ("threshold: yes", "must map settings to numbers"),
+        ("[1, 2]", "must map settings to numbers"),
+        ("{", "while parsing"),
+    ],
+)
+def test_settings_of_an_algorithm_that_cannot_be_followed_are_named(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(text)
+    with pytest.raises(BadConfig, match=words):
+        parse(["--dllm-algorithm-config", str(settings)])
 
 
 def test_a_bare_listen_means_every_address() -> None:
