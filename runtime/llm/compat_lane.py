@@ -26,6 +26,9 @@ from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
 
 log = logging.getLogger(__name__)
 
+# Requests come a moment apart; those that start together share every forward from then on.
+_STEPS_BETWEEN_STARTS = 4
+
 
 @dataclass(eq=False, slots=True)
 class Writing:
@@ -86,6 +89,7 @@ class CompatLane:
     _waiting: deque[Writing] = field(default_factory=deque)
     _groups: deque[Group] = field(default_factory=deque)
     _counters: _Counters = field(default_factory=_Counters)
+    _steps_since_start: int = 0
 
     def __post_init__(self) -> None:
         self._intake = CompatIntake(self.model, self.codec)
@@ -162,22 +166,26 @@ class CompatLane:
             self._groups.append(group)
 
     def _next(self) -> Group | None:
-        """New requests first, so that they are soon in step with the others; then whose turn it is."""
-        room = self.max_rows - sum(len(group.rows) for group in self._groups)
-        if self._waiting and room > 0:
-            first = self._waiting[0]
-            rows = [row for row in self._waiting if row.shape == first.shape][:room]
-            self._waiting = deque(row for row in self._waiting if row not in rows)
-            for row in rows:
-                self._counters.prompt_tokens += len(row.prepared.tokens)
-                row.deliver(Started(row.request.id))
-            return Group(rows)
-        while self._groups:
-            group = self._groups.popleft()
+        """New requests if it is time for them, or else whose turn it is."""
+        for group in self._groups:
             group.keep(self._is_live)
-            if group.rows:
-                return group
-        return None
+        self._groups = deque(group for group in self._groups if group.rows)
+        self._steps_since_start += 1
+        may_start = not self._groups or self._steps_since_start >= _STEPS_BETWEEN_STARTS
+        room = self.max_rows - sum(len(group.rows) for group in self._groups)
+        if self._waiting and room > 0 and may_start:
+            self._steps_since_start = 0
+            return self._gather(room)
+        return self._groups.popleft() if self._groups else None
+
+    def _gather(self, room: int) -> Group:
+        shape = self._waiting[0].shape
+        rows = [row for row in self._waiting if row.shape == shape][:room]
+        self._waiting = deque(row for row in self._waiting if row not in rows)
+        for row in rows:
+            self._counters.prompt_tokens += len(row.prepared.tokens)
+            row.deliver(Started(row.request.id))
+        return Group(rows)
 
     def _forward(self, group: Group) -> torch.Tensor:
         group.decoding = group.decoding or group.begin(self.model)

@@ -260,6 +260,20 @@ def test_who_starts_together_shares_every_forward(engine: Engine, reference: Ref
     assert sum(sizes) == 45
 
 
+def test_who_waits_behind_cancelled_ones_is_started(engine: Engine) -> None:
+    lane = engine._lanes["florence2"]
+    mine = CompatLane(lane.model, lane.codec, 4, None)
+    first = ask("first", "<OD>", picture(1), 9)
+    mine.add(first, mine.prepare(first), lambda _: None)
+    mine.step()
+    second = ask("second", "<OD>", picture(2), 9)
+    mine.add(second, mine.prepare(second), lambda _: None)
+    mine.cancel("first")
+    while not mine.is_idle:
+        mine.step()
+    assert mine.stats().generated_tokens == 10
+
+
 def test_out_of_memory_splits_a_group_and_loses_nothing(
     engine: Engine, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
