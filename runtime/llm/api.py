@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from runtime.platform.handle import Event, Handle
 
@@ -17,11 +18,12 @@ FinishReason = Literal["stop", "length"]
 class Grammar:
     """What an answer must look like, from its first character to its last.
 
-    `text` is a JSON schema, a regular expression, a grammar in llguidance's Lark form, or a JSON array of the
-    texts to choose from.
+    `text` is a JSON schema, a regular expression, a grammar in llguidance's Lark form or llama.cpp's, or a
+    JSON array of the texts to choose from. Structural tags are a JSON object of `triggers` and `structures`
+    with `begin`, `schema` and `end`: any text, but from a trigger on one of the structures.
     """
 
-    kind: Literal["json_schema", "regex", "lark", "choice"]
+    kind: Literal["json_schema", "regex", "lark", "choice", "structural_tag"]
     text: str
 
 
@@ -34,7 +36,9 @@ class SamplingParams:
     none of these tokens is chosen before `min_tokens`. `logit_bias` is added to the scores of its tokens.
     The presence and the frequency penalty count generated tokens, the repetition penalty the prompt's too.
     `logprobs` asks for each token's log probability and for so many of the likeliest ones; they are those of
-    the model itself, before temperature, penalties and grammar.
+    the model itself, before temperature, penalties and grammar. `prompt_logprobs` asks the same for the
+    prompt's tokens, which are then computed anew. `keeps_stop` leaves a stop string at the end of the
+    text, and `shows_control_tokens` writes these by their names.
     With a `seed` a request's text does not depend on who shares its batch.
     """
 
@@ -53,6 +57,9 @@ class SamplingParams:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    keeps_stop: bool = False
+    shows_control_tokens: bool = False
     grammar: Grammar | None = None
 
 
@@ -131,6 +138,13 @@ class ChatRequest:
 
     With `tools` the answer is searched for calls of them; what belongs to a call is not in its text. With
     `must_call` it is a call of one of the tools named there.
+
+    `template_arguments` are further names for the chat template, such as `enable_thinking`. An answer that
+    `continues_last` goes on with the text of the last message, which is the assistant's; without
+    `opens_answer` it goes on behind the messages as they stand. What a model thinks aloud is text unless
+    `separates_reasoning`, and then a grammar speaks of what comes after it.
+
+    A LoRA `adapter` changes the model for this request alone; a `model` "name:adapter" says the same.
     """
 
     id: str
@@ -139,6 +153,11 @@ class ChatRequest:
     params: SamplingParams = field(default_factory=SamplingParams)
     tools: tuple[Tool, ...] = ()
     must_call: tuple[str, ...] = ()
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    continues_last: bool = False
+    opens_answer: bool = True
+    separates_reasoning: bool = False
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,7 @@ class CompleteRequest:
     """A prompt as text or as token ids, continued as it stands.
 
     With `media` the prompt is text and holds the model's own placeholder for each of them, in their order.
+    The `adapter` is as in `ChatRequest`.
     """
 
     id: str
@@ -153,12 +173,13 @@ class CompleteRequest:
     prompt: str | tuple[int, ...]
     params: SamplingParams = field(default_factory=SamplingParams)
     media: tuple[Media, ...] = ()
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """Hidden states of a prompt; `layer` indexes transformers' `hidden_states` (0 is the embedding, -1 the
-    last). `media` are as in `CompleteRequest`.
+    last). `media` and `adapter` are as in `CompleteRequest`.
     """
 
     id: str
@@ -166,15 +187,19 @@ class EmbedRequest:
     prompt: str | tuple[int, ...]
     layer: int = -1
     media: tuple[Media, ...] = ()
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizeRequest:
-    """The token ids of a prompt, or of messages in the model's chat template; nothing is computed."""
+    """The token ids of a prompt, or of messages in the model's chat template; nothing is computed, so that an
+    `adapter` changes nothing.
+    """
 
     id: str
     model: str
     prompt: str | tuple[int, ...] | tuple[Message, ...]
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +223,24 @@ class Logprobs:
 class Token(Event):
     """One generated token; `text` is what became readable by it, possibly nothing.
 
-    `tool_calls` are those that it completed.
+    `tool_calls` are those that it completed. `reasoning` is text too, of thoughts that are kept apart.
     """
 
     token_id: int
     text: str
     logprobs: Logprobs | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """`token_ids` include the end token, `text` does not and ends before a stop string.
 
-    `logprobs` has one entry for each token but the end token when they were asked for.
+    `logprobs` has one entry for each token but the end token when they were asked for. `extended` is what a
+    model says in a form of its own, such as boxes, as JSON has it. `prompt_logprobs` has one entry for each
+    token of the prompt, the first of which nothing foretells. `matched_stop` is the stop string that ended
+    the answer, or the end token where the request named it.
     """
 
     text: str
@@ -221,6 +250,12 @@ class Completion:
     cached_tokens: int
     logprobs: tuple[Logprobs, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
+    extended: Mapping[str, Any] | None = None
+    reasoning: str = ""
+    reasoning_tokens: int = 0
+    prompt_ids: tuple[int, ...] = ()
+    prompt_logprobs: tuple[Logprobs | None, ...] = ()
+    matched_stop: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +311,7 @@ class LanguageStats:
     guesses_accepted: int = 0
     weight_bytes: int = 0
     page_bytes: int = 0
+    adapter_bytes: int = 0
 
 
 class LanguageRuntime(Protocol):

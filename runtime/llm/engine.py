@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from math import lcm
 from pathlib import Path
@@ -38,7 +39,8 @@ _NUM_PREPARING_THREADS = 2
 class Engine:
     """Implements `runtime.llm.api.LanguageRuntime`.
 
-    `models` is asked anew for each request, so files may come and go. `num_pages` None means what memory
+    `models` is asked anew for each request, so files may come and go. So is `adapters`, the LoRA folders by
+    name; each model keeps `max_adapter_bytes` of them for later requests. `num_pages` None means what memory
     allows, `dtype` None the fastest that keeps answers (see `model.load`), and `on_forward` is told the
     number of rows of each forward. `mem_fraction_static` is the share of all memory that weights and pages
     of loaded models may take together; None leaves pages a quarter of what is free. The
@@ -59,6 +61,8 @@ class Engine:
         max_batch_tokens: int | None = None,
         max_rows: int = 64,
         max_feature_bytes: int = 256 << 20,
+        adapters: Callable[[], Mapping[str, Path]] = dict,
+        max_adapter_bytes: int = 512 << 20,
         speculative_algorithm: str | None = None,
         num_draft_tokens: int = 6,
         dllm_algorithm: str = dllm.DEFAULT,
@@ -76,6 +80,8 @@ class Engine:
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
         self._max_rows = max_rows
         self._max_feature_bytes = max_feature_bytes
+        self._adapters = adapters
+        self._max_adapter_bytes = max_adapter_bytes
         if speculative_algorithm not in (None, "NGRAM"):
             raise Unsupported(
                 f"unknown speculative algorithm {speculative_algorithm!r}; supported is NGRAM, or none"
@@ -119,6 +125,9 @@ class Engine:
 
     def unload(self) -> None:
         self._ask(self._drop_idle_lanes)
+        for lane in list(self._lanes.values()):
+            if isinstance(lane, Lane):
+                lane.adapters.clear()
 
     def stats(self) -> dict[str, LanguageStats]:
         return {name: lane.stats() for name, lane in self._lanes.copy().items()}
@@ -179,8 +188,22 @@ class Engine:
         if request.id in self._preparing or any(lane.has(request.id) for lane in self._lanes.values()):
             deliver(Failed(request.id, RuntimeFault(f"a request {request.id} is already running")))
             return
+        try:
+            request = self._with_adapter(request)
+        except RuntimeFault as fault:
+            deliver(Failed(request.id, fault))
+            return
         self._preparing[request.id] = (request, deliver)
         self._load(request.model).add_done_callback(partial(self._prepare_soon, request))
+
+    def _with_adapter(self, request: Request) -> Request:
+        """A model's name may end in a colon and the name of an adapter."""
+        base, _, adapter = request.model.partition(":")
+        if not adapter or request.model in self._models():
+            return request
+        if request.adapter not in (None, adapter):
+            raise Unsupported(f"a request takes one adapter; named are {adapter} and {request.adapter}")
+        return replace(request, model=base, adapter=adapter)
 
     def _start(self, request: Request, prepared: Prepared) -> None:
         entry = self._preparing.pop(request.id, None)
@@ -278,6 +301,8 @@ class Engine:
             max_batch_tokens=self._max_batch_tokens,
             max_rows=max_rows,
             max_feature_bytes=self._max_feature_bytes,
+            max_adapter_bytes=self._max_adapter_bytes,
+            adapters=self._adapters,
             writer=self._writer(loaded),
             num_kept_states=num_kept_states,
             runner=self._runner,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from runtime.llm import sample, tool_calls
+from runtime.llm.adapters import Adapter
 from runtime.llm.answer import Answer
 from runtime.llm.api import (
     ChatRequest,
@@ -41,6 +42,7 @@ class Prepared:
     media: MediaPrompt | None = None
     constraint: Constraint | None = None
     tokenized: Tokenized | None = None
+    adapter: Adapter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +165,20 @@ def _sequence(
     generates: bool = True,
     block: int = 1,
 ) -> TokenSequence:
-    media = prepared.media
+    media, adapter = prepared.media, prepared.adapter
+    keys = [] if media is None else media.keys
+    if adapter is not None and prepared.tokens:
+        first, *rest = keys or prepared.tokens
+        keys = [adapter.own_key(first), *rest]
     return TokenSequence(
         id,
         prepared.tokens,
         max_length,
         end_ids,
         generates,
-        keys=[] if media is None else media.keys,
+        keys=keys,
         atoms=() if media is None else media.atoms,
         media=media,
         block=block,
+        adapter=adapter,
     )

@@ -6,11 +6,13 @@ Touched by the engine's thread only. A fault in a step ends the requests of that
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
+from runtime.llm.adapters import Adapters
 from runtime.llm.answer import Answer
 from runtime.llm.api import (
     Completion,
@@ -72,6 +74,8 @@ class Lane:
         max_batch_tokens: int,
         max_rows: int,
         max_feature_bytes: int,
+        max_adapter_bytes: int = 0,
+        adapters: Callable[[], Mapping[str, Path]] = dict,
         writer: Writer,
         num_kept_states: int = 0,
         runner: type[Runner] = Runner,
@@ -92,6 +96,7 @@ class Lane:
             if model.processor is None
             else FeatureStore(model.processor, model.network, max_feature_bytes)
         )
+        self.adapters = Adapters(model.network, adapters, max_adapter_bytes)
         self.writer = writer
         self._on_forward = on_forward
         self._live: dict[str, Live] = {}
@@ -107,7 +112,8 @@ class Lane:
 
     def prepare(self, request: Request) -> Prepared:
         """What may take long before a request can start. Called beside the engine's thread."""
-        return self.intake.prepare(request)
+        adapter = None if request.adapter is None else self.adapters.get(request.adapter)
+        return replace(self.intake.prepare(request), adapter=adapter)
 
     def add(self, request: Request, prepared: Prepared, deliver: Deliver) -> None:
         """Raises `RuntimeFault` with a sentence when the request can never be served."""
@@ -152,6 +158,7 @@ class Lane:
             guesses_accepted=self.writer.num_accepted,
             weight_bytes=self.model.weight_bytes,
             page_bytes=self.model.token_bytes * pages.page_size * pages.num_pages,
+            adapter_bytes=self.adapters.num_bytes,
         )
 
     # -- a step ----------------------------------------------------------------------------------------------
@@ -183,7 +190,8 @@ class Lane:
         self._note_started(batch.rows)
         wants_hidden = any(not row.sequence.generates for row in batch.rows)
         media = {} if self.features is None else self.features.arguments(batch.rows)
-        output = self.runner.forward(batch, media=media, with_hidden=wants_hidden)
+        with self.adapters.active(batch.rows):
+            output = self.runner.forward(batch, media=media, with_hidden=wants_hidden)
         if wants_hidden:
             self._collect_hidden(batch, output)
         self._counters.forwards += 1
@@ -264,6 +272,8 @@ class Lane:
         live = self._live.pop(request_id, None)
         if live is not None:
             self.scheduler.cancel(live.sequence)
+            if all(each.sequence.adapter is None for each in self._live.values()):
+                self.adapters.rest()
             live.deliver(event)
 
     def _fail_rows(self, rows: Sequence[Row], error: BaseException) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from runtime.llm.adapters import Adapter
     from runtime.llm.media import MediaPrompt
     from runtime.llm.pages import Node
 
@@ -19,8 +20,8 @@ class TokenSequence:
 
     `keys` are what the prefix tree knows the tokens by: the tokens themselves, unless what a position holds
     is told by more than its token. No chunk ends inside one of the `atoms`, which are spans of positions, and
-    none goes across one of the `stops`. `media` travels along for those who compute, and so does the `slot`
-    of a model whose layers carry states.
+    none goes across one of the `stops`. `media` and the `adapter` travel along for those who compute, and
+    so does the `slot` of a model whose layers carry states.
 
     The `draft` are tokens behind the known ones that the next row computes with them. They are guesses, which
     give way when room is short, unless a `block` is more than one token: then tokens are known a block at a
@@ -45,6 +46,7 @@ class TokenSequence:
     path: Node | None = None
     slot: int | None = None
     stops: tuple[int, ...] = ()
+    adapter: Adapter | None = None
 
     def __post_init__(self) -> None:
         self.prompt_length = len(self.tokens)
