@@ -18,7 +18,7 @@ from app.openai.errors import speaks_openai
 from app.openai.shapes import Json
 from app.openai.stream import Parts, merged, send, while_listening
 from app.openai.types import ChatBody
-from runtime.llm.api import Completion, Token
+from runtime.llm.api import ChatRequest, Completion, Token
 from runtime.platform.handle import Done, Event, Handle
 
 routes = web.RouteTableDef()
@@ -35,21 +35,35 @@ async def create(request: web.Request) -> web.StreamResponse:
     handles = [cast("Handle[Completion]", runtime.submit(each)) for each in asked]
     async with while_listening(request, handles):
         if body.stream:
-            return await send(request, _parts(body, answer_id, handles))
+            return await send(request, _parts(body, answer_id, handles, asks_for_schema(asked)))
         answers = await asyncio.gather(*handles)
         choices = [
-            shapes.chat_choice(index, answer, bool(body.logprobs)) for index, answer in enumerate(answers)
+            {
+                **shapes.chat_choice(index, answer, bool(body.logprobs), asks_for_schema(asked)),
+                **shapes.token_ids(answer, body.return_token_ids),
+            }
+            for index, answer in enumerate(answers)
         ]
         frame = shapes.frame(answer_id, "chat.completion", body.model)
-        return web.json_response(frame.around(choices, usage=shapes.usage([answers])))
+        more = {
+            **shapes.prompt_ids([answers], body.return_token_ids),
+            **shapes.prompt_logprobs(answers[0], body.prompt_logprobs is not None),
+        }
+        return web.json_response(frame.around(choices, usage=shapes.usage([answers]), **more))
 
 
-async def _parts(body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]]) -> Parts:
+def asks_for_schema(asked: Sequence[ChatRequest]) -> bool:
+    """Whether the answers are JSON, so that they can be handed over as values."""
+    grammar = asked[0].params.grammar
+    return grammar is not None and grammar.kind == "json_schema"
+
+
+async def _parts(body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]], has_schema: bool) -> Parts:
     """The role of each answer, its text and calls as they come, its end; the usage where it is asked for."""
     frame = shapes.frame(answer_id, "chat.completion.chunk", body.model)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     nothing = {"usage": None} if with_usage else {}
-    writers = [ChoiceWriter(index) for index in range(len(handles))]
+    writers = [ChoiceWriter(index, has_schema, body.return_token_ids) for index in range(len(handles))]
     async with aclosing(merged(handles)) as events:
         async for number, event in events:
             for choice in writers[number].choices(event):
@@ -61,8 +75,10 @@ async def _parts(body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]])
 class ChoiceWriter:
     """One answer's events as choices of chunks."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, has_schema: bool, with_token_ids: bool) -> None:
         self._index = index
+        self._has_schema = has_schema
+        self._with_token_ids = with_token_ids
         self._has_begun = False
         self._num_calls = 0
 
@@ -76,14 +92,23 @@ class ChoiceWriter:
             case Token():
                 choices += self._token(event)
             case Done(result=answer):
-                choices.append(shapes.chat_delta(self._index, {}, finish=shapes.finish_reason(answer)))
+                choices.append(self._end(answer))
         return choices
+
+    def _end(self, answer: Completion) -> Json:
+        extended = shapes.extended_output(answer, self._has_schema)
+        delta = {} if extended is None else {"extended_output": extended}
+        end = shapes.chat_delta(self._index, delta, finish=shapes.finish_reason(answer))
+        return {**end, **shapes.matched_stop(answer)}
 
     def _token(self, token: Token) -> list[Json]:
         choices = []
         logprobs = None if token.logprobs is None else shapes.chat_logprobs([token.logprobs])
-        if token.text or logprobs:
-            choices.append(shapes.chat_delta(self._index, {"content": token.text}, logprobs))
+        ids = {"token_ids": [token.token_id]} if self._with_token_ids else {}
+        if token.reasoning:
+            choices.append(shapes.chat_delta(self._index, {"reasoning_content": token.reasoning}))
+        if token.text or logprobs or ids:
+            choices.append({**shapes.chat_delta(self._index, {"content": token.text}, logprobs), **ids})
         for call in token.tool_calls:
             numbered = {"index": self._num_calls, **shapes.tool_call(call)}
             choices.append(shapes.chat_delta(self._index, {"tool_calls": [numbered]}))

@@ -10,21 +10,19 @@ from typing import Any
 
 from app.errors import BadRequest
 from app.openai.content import Contents
+from app.openai.structures import grammar_of
 from app.openai.types import (
     ChatBody,
     ChatMessage,
     CompletionBody,
     FunctionTool,
     NamedTool,
-    ResponseFormat,
     Sampling,
-    StructuredOutputs,
     TokenizeBody,
 )
 from runtime.llm.api import (
     ChatRequest,
     CompleteRequest,
-    Grammar,
     Media,
     Message,
     SamplingParams,
@@ -49,7 +47,9 @@ def chat(body: ChatBody, answer_id: str, contents: Contents) -> list[ChatRequest
     if body.top_logprobs is not None and not body.logprobs:
         raise BadRequest("top_logprobs needs logprobs to be true")
     limit = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
-    params = _params(body, limit if limit is not None else _NO_LIMIT, logprobs, _chat_grammar(body))
+    if body.add_generation_prompt and body.continue_final_message:
+        raise BadRequest("add_generation_prompt and continue_final_message exclude each other")
+    params = _params(body, limit if limit is not None else _NO_LIMIT, logprobs)
     offered = body.tools or []
     must_call = _must_call(body)
     request = ChatRequest(
@@ -59,6 +59,10 @@ def chat(body: ChatBody, answer_id: str, contents: Contents) -> list[ChatRequest
         params,
         tools=() if body.tool_choice == "none" else tuple(_tool(each) for each in offered),
         must_call=must_call,
+        template_arguments=_template_arguments(body),
+        continues_last=body.continue_final_message,
+        opens_answer=body.add_generation_prompt is not False,
+        separates_reasoning=body.separate_reasoning,
     )
     return [
         replace(request, id=f"{answer_id}.{index}", params=_nth(params, index))
@@ -69,7 +73,12 @@ def chat(body: ChatBody, answer_id: str, contents: Contents) -> list[ChatRequest
 def complete(body: CompletionBody, answer_id: str) -> list[list[CompleteRequest]]:
     """One list for each prompt."""
     limit = _COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
-    params = _params(body, limit, body.logprobs, _structure(body.structured_outputs))
+    if limit == 0 and body.echo:
+        # the runtime writes at least one token, which `completions` does not show
+        limit = 1
+    params = _params(body, limit, body.logprobs)
+    if body.echo and body.logprobs is not None and params.prompt_logprobs is None:
+        params = replace(params, prompt_logprobs=body.logprobs)
     return [
         [
             CompleteRequest(f"{answer_id}.{at}.{index}", body.model, prompt, _nth(params, index))
@@ -140,7 +149,18 @@ def _must_call(body: ChatBody) -> tuple[str, ...]:
     return ()
 
 
-def _params(body: Sampling, max_tokens: int, logprobs: int | None, grammar: Grammar | None) -> SamplingParams:
+def _template_arguments(body: ChatBody) -> dict[str, Any]:
+    """Effort "none" is how OpenAI's field says that a model shall not think."""
+    found: dict[str, Any] = {}
+    if body.reasoning_effort is not None:
+        found["reasoning_effort"] = body.reasoning_effort
+        found["enable_thinking"] = body.reasoning_effort != "none"
+    if body.enable_thinking is not None:
+        found["enable_thinking"] = body.enable_thinking
+    return found | (body.chat_template_kwargs or {})
+
+
+def _params(body: Sampling, max_tokens: int, logprobs: int | None) -> SamplingParams:
     stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
     return SamplingParams(
         max_tokens=max_tokens,
@@ -158,7 +178,10 @@ def _params(body: Sampling, max_tokens: int, logprobs: int | None, grammar: Gram
         min_tokens=body.min_tokens or 0,
         logit_bias=tuple((body.logit_bias or {}).items()),
         logprobs=logprobs,
-        grammar=grammar,
+        prompt_logprobs=body.prompt_logprobs,
+        keeps_stop=body.include_stop_str_in_output or body.no_stop_trim,
+        shows_control_tokens=not body.skip_special_tokens,
+        grammar=grammar_of(body),
     )
 
 
@@ -169,38 +192,3 @@ def _given(value: float | None, default: float) -> float:
 def _nth(params: SamplingParams, index: int) -> SamplingParams:
     """Answers to one question differ, and yet a seed says what all of them are."""
     return params if params.seed is None else replace(params, seed=params.seed + index)
-
-
-def _chat_grammar(body: ChatBody) -> Grammar | None:
-    grammars = [each for each in (_format(body.response_format), _structure(body.structured_outputs)) if each]
-    if len(grammars) > 1:
-        raise BadRequest("response_format and structured_outputs exclude each other")
-    return grammars[0] if grammars else None
-
-
-def _format(given: ResponseFormat | None) -> Grammar | None:
-    if given is None or given.type == "text":
-        return None
-    if given.type == "json_object":
-        return _schema({"type": "object"})
-    if given.json_schema is None or given.json_schema.schema_ is None:
-        raise BadRequest("response_format of type json_schema needs json_schema.schema")
-    return _schema(given.json_schema.schema_)
-
-
-def _structure(given: StructuredOutputs | None) -> Grammar | None:
-    if given is None:
-        return None
-    grammars = [
-        *([] if given.json_ is None else [_schema(given.json_)]),
-        *([] if given.regex is None else [Grammar("regex", given.regex)]),
-        *([] if given.choice is None else [Grammar("choice", json.dumps(given.choice))]),
-        *([] if given.grammar is None else [Grammar("lark", given.grammar)]),
-    ]
-    if len(grammars) != 1:
-        raise BadRequest("structured_outputs takes exactly one of json, regex, choice and grammar")
-    return grammars[0]
-
-
-def _schema(schema: dict[str, Any]) -> Grammar:
-    return Grammar("json_schema", json.dumps(schema))

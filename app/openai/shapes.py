@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.llm.api import Completion, Logprobs, Scored, ToolCall
+from runtime.llm.api import Completion, Logprobs, Scored, Tokenized, ToolCall
 
 Json = dict[str, Any]
 
@@ -39,6 +40,9 @@ def usage(answers: Sequence[Sequence[Completion]]) -> Json:
         "completion_tokens": generated,
         "total_tokens": prompt + generated,
         "prompt_tokens_details": {"cached_tokens": sum(each[0].cached_tokens for each in answers)},
+        "completion_tokens_details": {
+            "reasoning_tokens": sum(answer.reasoning_tokens for each in answers for answer in each)
+        },
     }
 
 
@@ -46,8 +50,24 @@ def finish_reason(answer: Completion) -> str:
     return "tool_calls" if answer.tool_calls else answer.finish_reason
 
 
-def chat_choice(index: int, answer: Completion, with_logprobs: bool) -> Json:
+def extended_output(answer: Completion, has_schema: bool) -> Json | None:
+    """What a model says in a form of its own, and under "structured" the value that a schema asked for."""
+    found: Json = dict(answer.extended or {})
+    if has_schema:
+        try:
+            found["structured"] = json.loads(answer.text)
+        except ValueError:
+            # an answer that was cut off is none
+            return found or None
+    return found or None
+
+
+def chat_choice(index: int, answer: Completion, with_logprobs: bool, has_schema: bool) -> Json:
     message: Json = {"role": "assistant", "content": answer.text, "refusal": None}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if (extended := extended_output(answer, has_schema)) is not None:
+        message["extended_output"] = extended
     if answer.tool_calls:
         message["content"] = answer.text if answer.text.strip() else None
         message["tool_calls"] = [tool_call(each) for each in answer.tool_calls]
@@ -56,7 +76,34 @@ def chat_choice(index: int, answer: Completion, with_logprobs: bool) -> Json:
         "message": message,
         "logprobs": chat_logprobs(answer.logprobs) if with_logprobs else None,
         "finish_reason": finish_reason(answer),
+        **matched_stop(answer),
     }
+
+
+def matched_stop(answer: Completion) -> Json:
+    return {} if answer.matched_stop is None else {"matched_stop": answer.matched_stop}
+
+
+def token_ids(answer: Completion, wanted: bool) -> Json:
+    return {"token_ids": list(answer.token_ids)} if wanted else {}
+
+
+def prompt_ids(answers: Sequence[Sequence[Completion]], wanted: bool) -> Json:
+    """One list for each prompt; those of a single prompt stand alone."""
+    found = [list(each[0].prompt_ids) for each in answers]
+    return {"prompt_token_ids": found[0] if len(found) == 1 else found} if wanted else {}
+
+
+def prompt_logprobs(answer: Completion, wanted: bool) -> Json:
+    """Each token of the prompt and the likeliest in its place, by their ids."""
+    return {"prompt_logprobs": [_by_id(each) for each in answer.prompt_logprobs]} if wanted else {}
+
+
+def _by_id(token: Logprobs | None) -> Json | None:
+    if token is None:
+        return None
+    scored = {each.token_id: each for each in (token.chosen, *token.top)}
+    return {str(id): {"logprob": each.logprob, "decoded_token": _text(each)} for id, each in scored.items()}
 
 
 def tool_call(call: ToolCall) -> Json:
@@ -89,6 +136,25 @@ def text_logprobs(tokens: Sequence[Logprobs], start: int = 0) -> Json:
         "top_logprobs": [{_text(other): other.logprob for other in each.top} for each in tokens],
         "text_offset": offsets,
     }
+
+
+def prompt_text_logprobs(prompt: Tokenized, tokens: Sequence[Logprobs | None]) -> Json:
+    """Those of an echoed prompt, whose first token nothing foretells."""
+    found = text_logprobs([each for each in tokens if each is not None], len(_piece(prompt.pieces[0])))
+    first = {"tokens": [_piece(prompt.pieces[0])], "token_logprobs": [None], "top_logprobs": [None]}
+    return joined({**first, "text_offset": [0]}, found)
+
+
+def joined(first: Json, second: Json) -> Json:
+    return {name: [*first[name], *second[name]] for name in first}
+
+
+def echoed_text(prompt: Tokenized) -> str:
+    return _piece(b"".join(prompt.pieces))
+
+
+def _piece(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def _scored(token: Scored) -> Json:

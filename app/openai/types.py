@@ -21,7 +21,7 @@ class StreamOptions(Body):
 class StructuredOutputs(Body):
     """What an answer must look like; exactly one of them."""
 
-    json_: Annotated[dict[str, Any] | None, Field(alias="json")] = None
+    json_: Annotated[dict[str, Any] | str | None, Field(alias="json")] = None
     regex: str | None = None
     choice: list[str] | None = None
     grammar: str | None = None
@@ -39,6 +39,9 @@ class Sampling(Body):
     seed: int | None = None
     stop: str | list[str] | None = None
     stop_token_ids: list[int] | None = None
+    include_stop_str_in_output: bool = False
+    no_stop_trim: bool = False
+    skip_special_tokens: bool = True
     min_tokens: int | None = None
     ignore_eos: bool = False
     presence_penalty: float | None = None
@@ -47,7 +50,16 @@ class Sampling(Body):
     logit_bias: dict[int, float] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    prompt_logprobs: int | None = None
+    return_token_ids: bool = False
     structured_outputs: StructuredOutputs | None = None
+    json_schema: dict[str, Any] | str | None = None
+    regex: str | None = None
+    ebnf: str | None = None
+    guided_json: dict[str, Any] | str | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
     user: str | None = None
 
 
@@ -150,9 +162,19 @@ class JsonSchema(Body):
     strict: bool | None = None
 
 
+class StructuralTag(Body):
+    """From `begin` to `end` the answer is JSON that the schema allows."""
+
+    begin: str
+    schema_: Annotated[dict[str, Any], Field(alias="schema")] = {}
+    end: str
+
+
 class ResponseFormat(Body):
-    type: Literal["text", "json_object", "json_schema"]
+    type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: JsonSchema | None = None
+    structures: list[StructuralTag] | None = None
+    triggers: list[str] | None = None
 
 
 class ChatBody(Sampling):
@@ -165,6 +187,13 @@ class ChatBody(Sampling):
     tools: list[FunctionTool] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool = False
+    chat_template_kwargs: dict[str, Any] | None = None
+    reasoning_effort: str | None = None
+    enable_thinking: bool | None = None
+    separate_reasoning: bool = True
+    inputs: dict[str, str | int | float | bool] | None = None
     metadata: dict[str, str] | None = None
     store: bool | None = None
     service_tier: str | None = None
@@ -179,7 +208,7 @@ class CompletionBody(Sampling):
     prompt: str | Tokens | list[str] | list[Tokens]
     max_tokens: int | None = None
     logprobs: int | None = None
-    echo: Literal[False] | None = None
+    echo: bool | None = None
     suffix: None = None
     best_of: Literal[1] | None = None
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from runtime.llm.api import FinishReason, Logprobs, Scored, ToolCall
 from runtime.llm.dllm.blocks import Block
+from runtime.llm.reasoning import Parted, ReasoningStream
 from runtime.llm.sample import Choice, Scores
 from runtime.llm.speculation import Ngrams
 from runtime.llm.text import TextStream
@@ -25,6 +26,7 @@ class Step:
     tool_calls: tuple[ToolCall, ...]
     logprobs: Logprobs | None
     finish: FinishReason | None
+    reasoning: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -40,10 +42,15 @@ class Answer:
     scores: deque[Scores] = field(default_factory=deque)
     ngrams: Ngrams = field(default_factory=Ngrams)
     block: Block | None = None
+    reasoning: ReasoningStream | None = None
     tokens: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[Logprobs] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    num_thought: int = 0
+    prompt_logprobs: dict[int, Logprobs] = field(default_factory=dict)
+    matched_stop: str | int | None = None
 
     @property
     def text(self) -> str:
@@ -59,16 +66,38 @@ class Answer:
         piece = "" if is_end else self.stream.push(token)
         if self.stream.stopped or (constraint is not None and constraint.is_complete):
             finish = "stop"
-        found = self._part(piece, is_last=finish is not None)
+        self.matched_stop = self.stream.matched
+        if is_end and token in self.choice.params.stop_token_ids:
+            self.matched_stop = token
+        parted = self._think(piece, is_last=finish is not None)
+        found = self._part(parted.content, is_last=finish is not None)
         self.texts.append(found.text)
+        self.thoughts.append(parted.reasoning)
         self.tool_calls.extend(found.calls)
         logprobs = None if is_end else self._take_logprobs(token)
-        return Step(found.text, found.calls, logprobs, finish)
+        return Step(found.text, found.calls, logprobs, finish, parted.reasoning)
+
+    def note_prompt(self, position: int, token: int, scores: Scores) -> None:
+        """How likely the prompt's token at this position was after those before it."""
+        self.prompt_logprobs[position] = self._logprobs(token, scores)
+
+    def _think(self, piece: str, is_last: bool) -> Parted:
+        if is_last:
+            piece += self.stream.finish()
+        if self.reasoning is None:
+            return Parted("", piece)
+        was_inside = self.reasoning.is_inside
+        parted = self.reasoning.push(piece)
+        self.num_thought += was_inside or self.reasoning.is_inside
+        if is_last:
+            rest = self.reasoning.finish()
+            parted = Parted(parted.reasoning + rest.reasoning, parted.content + rest.content)
+        if self.choice.constraint is not None and self.reasoning.is_over:
+            self.choice.constraint.active = True
+        return parted
 
     def _part(self, piece: str, is_last: bool) -> Found:
         """The text and the calls that a piece of the answer completes."""
-        if is_last:
-            piece += self.stream.finish()
         if self.tools is None:
             return Found(piece)
         found = self.tools.push(piece)
@@ -80,11 +109,13 @@ class Answer:
     def _take_logprobs(self, token: int) -> Logprobs | None:
         if not self.scores:
             return None
-        scores = self.scores.popleft()
-        chosen = self._scored(token, scores.chosen)
-        logprobs = Logprobs(chosen, tuple(self._scored(each, value) for each, value in scores.top))
+        logprobs = self._logprobs(token, self.scores.popleft())
         self.logprobs.append(logprobs)
         return logprobs
+
+    def _logprobs(self, token: int, scores: Scores) -> Logprobs:
+        top = tuple(self._scored(each, value) for each, value in scores.top)
+        return Logprobs(self._scored(token, scores.chosen), top)
 
     def _scored(self, token: int, logprob: float) -> Scored:
         return Scored(token, self.vocabulary.bytes_of(token), logprob)

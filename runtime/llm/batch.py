@@ -91,12 +91,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`rows` are in packed order; `logits_at` holds the packed positions whose logits are wanted."""
+    """`rows` are in packed order; `logits_at` holds the packed positions whose logits are wanted: first
+    `num_sampled` of places where tokens are chosen, then those of the rows' `scored` positions.
+    """
 
     rows: tuple[Row, ...]
     input_ids: torch.Tensor  # [1, T]
     position_ids: torch.Tensor  # [1, T], or [axes, 1, T] for models whose positions have several
     logits_at: torch.Tensor
+    num_sampled: int
     decode_groups: tuple[DecodeGroup, ...]
     chunks: tuple[Chunk, ...]
     token_pages: torch.Tensor  # [T]
@@ -120,8 +123,10 @@ def build(rows: Sequence[Row], page_size: int, device: torch.device, position_ax
     places: list[int] = []
     pages: list[int] = []
     wanted: list[int] = []
+    scored: list[int] = []
     for row in packed:
         span = range(row.start, row.start + row.count)
+        scored += (len(ids) + position - row.start for position in row.scored)
         ids += row.tokens
         places += span
         pages += [row.sequence.pages[position // page_size] for position in span]
@@ -134,7 +139,8 @@ def build(rows: Sequence[Row], page_size: int, device: torch.device, position_ax
         rows=packed,
         input_ids=torch.tensor([ids], device=device),
         position_ids=position_ids,
-        logits_at=torch.tensor(wanted, dtype=torch.long, device=device),
+        logits_at=torch.tensor(wanted + scored, dtype=torch.long, device=device),
+        num_sampled=len(wanted),
         decode_groups=tuple(_decode_groups(decode, page_size, device)),
         chunks=tuple(_chunks(prefill, sum(row.count for row in decode), page_size, device)),
         token_pages=torch.tensor(pages, device=device),

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 
 import torch
-from llguidance import LLExecutor, LLMatcher
+from llguidance import LLExecutor, LLMatcher, StructTag
+from llguidance.gbnf_to_lark import GbnfToLarkError, any_to_lark
 
 from runtime.llm.api import Grammar
 from runtime.llm.vocabulary import Vocabulary
@@ -25,25 +26,36 @@ _NAMES = {
     "regex": "regular expression",
     "lark": "grammar",
     "choice": "list of choices",
+    "structural_tag": "structural tag",
 }
 # With free whitespace a model at a high temperature may write blanks for ever.
 _JSON_OPTIONS = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 class Constraint:
-    """How far one answer has come in its grammar."""
+    """How far one answer has come in its grammar.
+
+    It rests while it is not `active`, and rests too from an `opener` on, which may come as the first token.
+    """
 
     def __init__(self, matcher: LLMatcher, vocabulary_size: int) -> None:
         self.matcher = matcher
         self.vocabulary_size = vocabulary_size
+        self.active = True
+        self.opener: int | None = None
 
     @property
     def is_complete(self) -> bool:
         """Nothing but the end may follow."""
-        return bool(self.matcher.is_stopped())
+        return self.active and bool(self.matcher.is_stopped())
 
     def accept(self, token: int) -> None:
-        if not self.matcher.consume_token(token):
+        if not self.active:
+            return
+        is_opener, self.opener = token == self.opener, None
+        if is_opener:
+            self.active = False
+        elif not self.matcher.consume_token(token):
             reason = _reason(str(self.matcher.get_error()))
             raise RuntimeFault(f"the answer cannot follow its grammar any further: {reason}")
 
@@ -87,7 +99,15 @@ def fill(constraints: Sequence[Constraint]) -> torch.Tensor:
     bits = torch.zeros(len(constraints), words, dtype=torch.int32)
     rows = [(each.matcher, row) for row, each in enumerate(constraints)]
     _executor().unsafe_compute_mask_ptr(rows, bits.data_ptr(), words * 4, len(constraints))
+    for row, each in enumerate(constraints):
+        if each.opener is not None:
+            bits[row, each.opener // 32] |= _one_bit(each.opener % 32)
     return bits
+
+
+def _one_bit(place: int) -> int:
+    """As a signed word has it."""
+    return 1 << place if place < 31 else -(1 << 31)
 
 
 @cache
@@ -102,9 +122,32 @@ def _source(grammar: Grammar) -> str:
         case "regex":
             return str(LLMatcher.grammar_from_regex(grammar.text))
         case "lark":
-            return str(LLMatcher.grammar_from_lark(grammar.text))
+            return str(LLMatcher.grammar_from_lark(_lark(grammar.text)))
+        case "structural_tag":
+            return _tags_source(grammar.text)
         case "choice":
             return str(LLMatcher.grammar_from_regex("|".join(_texts(grammar.text))))
+
+
+def _lark(text: str) -> str:
+    """Grammars in llama.cpp's form are understood too."""
+    try:
+        return any_to_lark(text)
+    except (GbnfToLarkError, RecursionError) as error:
+        raise Unsupported(f"the grammar cannot be read: {error}") from error
+
+
+def _tags_source(text: str) -> str:
+    found = _read(text, "structural tag")
+    assert isinstance(found, dict), text
+    tags = []
+    for each in found["structures"]:
+        trigger = next((trigger for trigger in found["triggers"] if each["begin"].startswith(trigger)), "")
+        if not trigger:
+            raise Unsupported(f"the structural tag {each['begin']!r} begins with none of the triggers")
+        shape = {**each["schema"], "x-guidance": _JSON_OPTIONS}
+        tags.append(StructTag(trigger=trigger, begin=each["begin"], grammar=shape, end=each["end"]))
+    return str(StructTag.to_grammar(tags, assume_special=False))
 
 
 def _schema_source(text: str) -> str:

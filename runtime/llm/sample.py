@@ -104,7 +104,8 @@ def check(params: SamplingParams, vocabulary_size: int) -> None:
             f"stop_token_ids must be from 0 to {vocabulary_size - 1}",
         ),
         (
-            params.logprobs is None or 0 <= params.logprobs <= _TOP_LOGPROBS_AT_MOST,
+            0 <= (params.logprobs or 0) <= _TOP_LOGPROBS_AT_MOST
+            and 0 <= (params.prompt_logprobs or 0) <= _TOP_LOGPROBS_AT_MOST,
             f"log probabilities are given for 0 to {_TOP_LOGPROBS_AT_MOST} of the likeliest tokens",
         ),
         (free or not params.ignore_eos, "a grammar decides where the answer ends; it excludes ignore_eos"),
@@ -135,7 +136,7 @@ def choose(logits: torch.Tensor, places: Sequence[Place]) -> Chosen:
     # logits: [N, V]
     assert len(logits) == len(places)
     scored = [row for row, each in enumerate(places) if each.choice.params.logprobs is not None]
-    scores = logits[scored].float().log_softmax(-1)
+    logprobs = logits[scored].float().log_softmax(-1)
     for row, each in enumerate(places):
         _adjust(logits[row], each.choice, each.history)
     _constrain(logits, [each.choice for each in places])
@@ -145,8 +146,16 @@ def choose(logits: torch.Tensor, places: Sequence[Place]) -> Chosen:
         tokens[drawn] = _draw(logits[drawn], [places[row] for row in drawn])
     chosen = tokens.tolist()
     wanted = [places[row].choice.params.logprobs for row in scored]
-    found = zip(scored, scores, wanted)
+    found = zip(scored, logprobs, wanted)
     return Chosen(chosen, {row: _scores(of, chosen[row], count) for row, of, count in found})
+
+
+@torch.inference_mode()
+def scores(logits: torch.Tensor, tokens: Sequence[int], count: int) -> list[Scores]:
+    """Of tokens that are known, each with `count` of the likeliest in its place."""
+    # logits: [N, V]
+    logprobs = logits.float().log_softmax(-1)
+    return [_scores(of, token, count) for of, token in zip(logprobs, tokens, strict=True)]
 
 
 def is_drawn(params: SamplingParams) -> bool:
@@ -174,7 +183,8 @@ def _adjust(logits: torch.Tensor, choice: Choice, history: Sequence[int]) -> Non
 
 
 def _constrain(logits: torch.Tensor, choices: Sequence[Choice]) -> None:
-    bound = {row: each.constraint for row, each in enumerate(choices) if each.constraint is not None}
+    constraints = {row: each.constraint for row, each in enumerate(choices) if each.constraint is not None}
+    bound = {row: each for row, each in constraints.items() if each.active}
     if not bound:
         return
     rows = list(bound)

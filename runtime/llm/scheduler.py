@@ -196,7 +196,8 @@ class Scheduler:
     def _start(self, sequence: TokenSequence) -> None:
         """Take over what the tree has of it, leaving at least one token to compute."""
         most = len(sequence.tokens) - (sequence.block == 1)
-        path = self.pages.match(sequence.keys, most) if sequence.generates else []
+        reuses = sequence.generates and not sequence.scores_prompt
+        path = self.pages.match(sequence.keys, most) if reuses else []
         self.pages.lock(path)
         sequence.path = path[-1] if path else self.pages.root
         sequence.pages = [node.page for node in path]

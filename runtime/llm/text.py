@@ -15,14 +15,38 @@ from jinja2 import TemplateError
 from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer
 
-from runtime.llm import composed, tool_calls
-from runtime.llm.api import Audio, ChatRequest, Image, Media, Message, Request, Tool, Video, media_of
+from runtime.llm import composed, reasoning, tool_calls
+from runtime.llm.api import (
+    Audio,
+    ChatRequest,
+    Image,
+    Media,
+    Message,
+    Request,
+    SamplingParams,
+    Tool,
+    Video,
+    media_of,
+)
+from runtime.llm.reasoning import ReasoningStyle
 from runtime.llm.tool_calls import ToolStyle
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 
 # Enough of the prompt for a decoder to know whether the first token begins with a space.
 _CONTEXT_TOKENS = 8
+# Enough of it to hold a marker that the template puts behind the messages.
+_TAIL_TOKENS = 32
 _MODALITIES: Mapping[type[Media], str] = {Image: "images", Video: "videos", Audio: "audio"}
+# What is decided elsewhere, so that a caller cannot set it as an argument of the template.
+_NOT_FOR_CALLERS = frozenset(
+    [
+        *["conversation", "messages", "tools", "documents"],
+        *["chat_template", "add_generation_prompt", "continue_final_message", "tokenize"],
+        *["return_dict", "return_tensors", "return_assistant_tokens_mask", "padding"],
+        *["truncation", "max_length", "tokenizer_kwargs", "processor_kwargs"],
+        *["sanitize_control_tokens", "load_audio_from_video"],
+    ]
+)
 
 
 class Codec:
@@ -50,13 +74,13 @@ class Codec:
         if template is None and media_of(request):
             raise Unsupported(f"{self.name} takes text only, no images, videos or sounds")
         if isinstance(request, ChatRequest):
-            return self._chat_ids(request.messages, request.tools, template)
+            return self._chat_ids(request.messages, template, request)
         prompt = request.prompt
         if isinstance(prompt, str):
             _check_text(prompt)
             return self._completion_ids(prompt, media_of(request), template)
         if prompt and isinstance(prompt[0], Message):
-            return self._chat_ids([each for each in prompt if isinstance(each, Message)], (), template)
+            return self._chat_ids([each for each in prompt if isinstance(each, Message)], template)
         tokens = [each for each in prompt if isinstance(each, int)]
         strange = [token for token in tokens if not 0 <= token < self.vocabulary_size]
         if strange:
@@ -79,13 +103,42 @@ class Codec:
         return tool_calls.style_of(self._template)
 
     @property
+    def reasoning_style(self) -> ReasoningStyle | None:
+        return reasoning.style_of(self._template)
+
+    def is_reasoning(self, request: ChatRequest, tokens: Sequence[int], style: ReasoningStyle) -> bool:
+        """Whether the prompt leaves off inside of what the model thinks aloud."""
+        if request.continues_last:
+            return reasoning.is_open(style, request.messages[-1].text)
+        tail: str = self.tokenizer.decode(tokens[-_TAIL_TOKENS:], skip_special_tokens=False)
+        return tail.rstrip().endswith(style.open)
+
+    def token_of(self, text: str) -> int | None:
+        """The one token that is this text, if there is one."""
+        found: int | None = self.backend.token_to_id(text)
+        return found
+
+    def is_control_token(self, text: str) -> bool:
+        """Whether decoding leaves it out."""
+        found = self.tokenizer.added_tokens_decoder.get(self.token_of(text))
+        return found is not None and found.special
+
+    @property
     def _template(self) -> str:
         """The text of the chat template; models with several have one for use with tools."""
         template = self.tokenizer.chat_template or ""
         return "\n".join(template.values()) if isinstance(template, dict) else template
 
-    def _chat_ids(self, messages: Sequence[Message], tools: Sequence[Tool], template: Any) -> list[int]:
-        """What a message says is text: control tokens that it spells out open and close nothing."""
+    def _chat_ids(
+        self, messages: Sequence[Message], template: Any, request: ChatRequest | None = None
+    ) -> list[int]:
+        """What a message says is text: control tokens that it spells out open and close nothing.
+
+        `request` says what else there is than messages.
+        """
+        tools = request.tools if request else ()
+        arguments = request.template_arguments if request else {}
+        continues = request is not None and request.continues_last
         if not messages:
             raise Unsupported("a chat needs at least one message")
         for message in messages:
@@ -94,6 +147,10 @@ class Codec:
             raise Unsupported(
                 f"{self.name} has no chat template; supported is completing a prompt as it stands"
             )
+        if continues and (messages[-1].role != "assistant" or not messages[-1].text):
+            raise Unsupported("only a last message of the assistant with text in it can be continued")
+        if taken := _NOT_FOR_CALLERS & set(arguments):
+            raise Unsupported(f"{min(taken)} cannot be an argument of the chat template")
         knows_tools = "tools" in self._template
         if tools and not knows_tools:
             messages = _with_instructions(messages, tools)
@@ -101,12 +158,15 @@ class Codec:
             rendered = (template or self.tokenizer).apply_chat_template(
                 [_as_template_takes_it(each, knows_tools, template is not None) for each in messages],
                 tools=[tool_calls.as_json(tool) for tool in tools] if tools and knows_tools else None,
-                add_generation_prompt=True,
+                add_generation_prompt=not continues and (request is None or request.opens_answer),
+                continue_final_message=continues,
                 tokenize=True,
                 return_dict=True,
                 sanitize_control_tokens=True,
+                **arguments,
             )
-        except TemplateError as error:
+        # a template may delete what should be continued, and not expect its arguments
+        except (TemplateError, ValueError, TypeError) as error:
             raise Unsupported(f"the chat template of {self.name} refuses these messages: {error}") from error
         return _plain_ids(rendered)
 
@@ -196,24 +256,33 @@ class TextStream:
     """One answer's text, piece by piece: never half a character, never a part of a stop string."""
 
     def __init__(
-        self, codec: Codec, context: Sequence[int], stop: Sequence[str], *, shows_control_tokens: bool = False
+        self,
+        codec: Codec,
+        context: Sequence[int],
+        params: SamplingParams,
+        *,
+        shows_control_tokens: bool = False,
     ) -> None:
         self._backend = codec.backend
-        self._decoder = DecodeStream(
-            list(context[-_CONTEXT_TOKENS:]), skip_special_tokens=not shows_control_tokens
-        )
-        self._stop = tuple(stop)
+        hides = not (shows_control_tokens or params.shows_control_tokens)
+        self._decoder = DecodeStream(list(context[-_CONTEXT_TOKENS:]), skip_special_tokens=hides)
+        self._stop = params.stop
+        self._keeps_stop = params.keeps_stop
         self._held = ""
         self.text = ""
-        self.stopped = False
+        self.matched: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self.matched is not None
 
     def push(self, token: int) -> str:
         """What became readable by this token; `stopped` tells that it completed a stop string."""
         self._held += self._decoder.step(self._backend, token) or ""
-        ends = [at for each in self._stop if (at := self._held.find(each)) >= 0]
+        ends = [(at, each) for each in self._stop if (at := self._held.find(each)) >= 0]
         if ends:
-            self.stopped = True
-            return self._release(min(ends))
+            at, self.matched = min(ends)
+            return self._release(at + len(self.matched) if self._keeps_stop else at)
         return self._release(len(self._held) - self._possible_stop())
 
     def finish(self) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from runtime.llm.api import ChatRequest, CompleteRequest, Message, Tool, ToolCall
+from runtime.llm.api import ChatRequest, CompleteRequest, Message, SamplingParams, Tool, ToolCall
 from runtime.llm.text import Codec, TextStream
 from runtime.platform.errors import Unsupported
 from tests.cpu.llm.conftest import byte_tokenizer
@@ -12,7 +12,7 @@ def codec() -> Codec:
 
 
 def stream(codec: Codec, text: str, *stop: str) -> tuple[list[str], TextStream]:
-    it = TextStream(codec, (), stop)
+    it = TextStream(codec, (), SamplingParams(stop=stop))
     pieces = [it.push(token) for token in codec.backend.encode(text).ids if not it.stopped]
     return [*pieces, it.finish()], it
 

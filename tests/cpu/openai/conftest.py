@@ -19,6 +19,7 @@ from runtime.llm.engine import Engine
 from runtime.platform.installed import packaged_language_models
 from tests.cpu.llm.conftest import save_random, tiny_llama
 from tests.cpu.llm.processors.conftest import SAVES, TOOLS
+from tests.cpu.llm.thinker import save_thinker
 from tests.cpu.server.small_nodes import Gate, IdleDiffusion, small_registry
 
 SMOL = "smollm2-135m-instruct"
@@ -35,7 +36,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("openai")
     tiny = save_random(tiny_llama(context=1024), folder / "tiny")
     SAVES["llava"](folder / "llava", TOOLS)
-    known = {"tiny": tiny, "llava": folder / "llava", **packaged_language_models()}
+    thinker = save_thinker(folder / "thinker")
+    known = {"tiny": tiny, "llava": folder / "llava", "thinker": thinker, **packaged_language_models()}
     made = Engine(lambda: known, threads=1, num_pages=512)
     yield made
     made.close()

@@ -45,7 +45,7 @@ async def test_log_probabilities_come_in_the_older_form(client: AsyncOpenAI) -> 
     assert all(len(top) <= 2 for top in logprobs.top_logprobs or [])
 
 
-@pytest.mark.parametrize("change", [{"echo": True}, {"suffix": "x"}, {"prompt": []}, {"prompt": [10**6]}])
+@pytest.mark.parametrize("change", [{"suffix": "x"}, {"best_of": 2}, {"prompt": []}, {"prompt": [10**6]}])
 async def test_what_a_completion_cannot_do_is_a_bad_request(
     client: AsyncOpenAI, change: dict[str, Any]
 ) -> None:
