@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, GgufConfig
 
 from runtime.llm import gguf_header
-from runtime.llm.api import ChatRequest, Message, SamplingParams
+from runtime.llm.api import ChatRequest, Message, SamplingParams, TokenizeRequest
 from runtime.llm.engine import Engine
 from runtime.platform.building import building
 from runtime.platform.installed import packaged_language_models
@@ -50,9 +50,10 @@ def test_eight_chats_at_once_answer_as_generate_does_for_each(engine: Engine) ->
         network = AutoModelForCausalLM.from_pretrained(
             path.parent, gguf_file=path.name, dtype=torch.float32, quantization_config=unpacked
         )
-    codec = engine._lanes[NAME].codec
     for question, answer in zip(QUESTIONS, got):
-        prompt = codec.prompt_ids(ChatRequest("", NAME, (Message("user", question),)))
+        prompt = list(
+            engine.submit(TokenizeRequest("", NAME, (Message("user", question),))).wait(60).token_ids
+        )
         out = network.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=10, pad_token_id=2)
         assert list(answer.token_ids) == out[0, len(prompt) :].tolist(), question
     # whichever came first computed the template's beginning for all
