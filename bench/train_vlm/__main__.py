@@ -60,7 +60,7 @@ def parse_arguments() -> Arguments:
     parser.add_argument("--work", type=Path, default=Path("build/vlm/work"), help="checkpoints")
     parser.add_argument("--output", type=Path, default=Path("build/vlm/model"), help="the finished folder")
     parser.add_argument("--word-steps", type=int, default=3000)
-    parser.add_argument("--answer-steps", type=int, default=600)
+    parser.add_argument("--answer-steps", type=int, default=900)
     parser.add_argument("--threads", type=int, default=1)
     arguments = Arguments(**vars(parser.parse_args()))
     if not arguments.font.is_file():

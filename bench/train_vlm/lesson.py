@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 DECAY = 0.4  # the last part of a lesson, in which the rate falls to zero
-LOG_EVERY, SAVE_EVERY = 50, 100  # steps
+LOG_EVERY, SAVE_EVERY = 25, 50  # steps
 
 
 class Lesson:

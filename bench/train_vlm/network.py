@@ -56,7 +56,10 @@ class Language:
         with building, gguf_header.read_once():
             self.tokenizer = AutoTokenizer.from_pretrained(**source)
             self.model: Any = AutoModelForCausalLM.from_pretrained(
-                **source, dtype=dtype, quantization_config=GgufConfig(dequantize=True)
+                **source,
+                dtype=dtype,
+                quantization_config=GgufConfig(dequantize=True),
+                attn_implementation="eager",  # the fused kernels are slow backwards on a CPU
             )
         self.model.eval().requires_grad_(False)
 
