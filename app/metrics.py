@@ -74,6 +74,12 @@ class _Reuse(Collector):
         reused = sum(stats.cached_tokens for stats in models.values())
         text = "Prompt tokens whose pages were already filled"
         yield CounterMetricFamily("treadle_llm_prefix_tokens_reused", text, reused)
+        text = "Tokens that were guessed from what was said before"
+        guesses = CounterMetricFamily("treadle_llm_guesses", text, labels=("outcome",))
+        num_right = sum(stats.guesses_accepted for stats in models.values())
+        guesses.add_metric(("right",), num_right)
+        guesses.add_metric(("wrong",), sum(stats.guesses_proposed for stats in models.values()) - num_right)
+        yield guesses
         hits = self._studio.diffusion.stats().conditioning_hits
         text = "Texts that needed no encoding because their conditioning was kept"
         yield CounterMetricFamily("treadle_conditioning_cache_hits", text, hits)

@@ -66,7 +66,7 @@ class Llada2MoeForCausalLM(Glm4MoeForCausalLM):
     config_class = Llada2MoeConfig
 
 
-_NETWORKS = {
+_NETWORKS: dict[Any, Any] = {
     SdarConfig: SdarForCausalLM,
     SdarMoeConfig: SdarMoeForCausalLM,
     Llada2MoeConfig: Llada2MoeForCausalLM,

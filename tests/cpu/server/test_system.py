@@ -131,6 +131,7 @@ async def test_figures_count_prompts_by_outcome(client: Client, listen: Listen) 
     assert "treadle_llm_rows_per_forward_bucket" in text
     assert "treadle_diffusion_forwards_total 0.0" in text
     assert "treadle_llm_prefix_tokens_reused_total 0.0" in text
+    assert 'treadle_llm_guesses_total{outcome="right"} 0.0' in text
     assert "treadle_conditioning_cache_hits_total 0.0" in text
 
 
