@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import torch
 
@@ -23,7 +24,9 @@ class TokenWriter:
     def draft(self, sequence: TokenSequence, answer: Answer) -> None:
         """Called before each step. The states of a grammar go forward only, so it gets no guesses."""
         if self._num_guesses and not sequence.is_prompt and answer.choice.constraint is None:
-            sequence.draft = answer.ngrams.propose(sequence.tokens, self._num_guesses)
+            guess = answer.ngrams.propose(sequence.keys, self._num_guesses)
+            # A key that is no token stands where a prompt holds more than tokens, such as an image.
+            sequence.draft = tuple(takewhile(lambda key: key >= 0, guess))
 
     def write(
         self, rows: Sequence[Row], answers: Sequence[Answer], logits: torch.Tensor

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from runtime.llm.answer import Answer
 from runtime.llm.api import CompleteRequest, Completion, Grammar, SamplingParams
 from runtime.llm.engine import Engine
+from runtime.llm.sample import choice
+from runtime.llm.sequence import TokenSequence
+from runtime.llm.writing import TokenWriter
 from runtime.platform.errors import Unsupported
 
 Greedy = Callable[[Sequence[int], int], list[int]]
@@ -107,6 +111,15 @@ def test_greedy_answers_equal_those_of_generate(
     for each, got in zip(asked, answers(engine, asked)):
         assert list(got.token_ids) == greedy(each.prompt, 40)  # type: ignore[arg-type]
     assert engine.stats()["tiny"].pages_used == 0
+
+
+def test_an_image_of_the_prompt_is_never_guessed() -> None:
+    tokens, keys = [5, 6, 8, 99, 99, 7, 5, 6], [5, 6, 8, -1234, -1234, 7, 5, 6]
+    sequence = TokenSequence("a", tokens, 20, keys=keys, computed=7)
+    answer = Answer(choice(SamplingParams()), None, None, None)  # type: ignore[arg-type]
+    answer.ngrams.learn(5)
+    TokenWriter(5).draft(sequence, answer)
+    assert sequence.draft == (8,)
 
 
 def test_an_unknown_algorithm_is_refused() -> None:
