@@ -123,6 +123,10 @@ class Files:
             paths.setdefault(name, self.model("llm", name))
         return paths
 
+    def adapter_paths(self) -> Mapping[str, Path]:
+        """LoRA folders of language models, by name."""
+        return {name: self.model("llm_loras", name) for name in self.folders.names("llm_loras")}
+
     # NodeFiles
 
     def model(self, folder: str, name: str) -> Path:

@@ -167,6 +167,7 @@ def _standard_folders(directories: Directories) -> dict[str, Folder]:
         "datasets": Folder(roots("datasets"), any_file),
         **{name: Folder(roots(name)) for name in _RARE.split()},
         "llm": Folder(roots("llm"), frozenset({".gguf"}), marker="config.json"),
+        "llm_loras": Folder(roots("llm_loras"), any_file, marker="adapter_config.json", lists_files=False),
     }
 
 

@@ -67,6 +67,7 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
         registry=registry,
         llm=LanguageEngine(
             models=models,
+            adapters=files.adapter_paths,
             device=device,
             mem_fraction_static=config.mem_fraction_static,
             speculative_algorithm=config.writing.speculative_algorithm,

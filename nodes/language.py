@@ -12,6 +12,7 @@ from nodes.types import (
     AnyLlm,
     Chat,
     Choices,
+    Files,
     Float,
     Image,
     InOptional,
@@ -22,6 +23,7 @@ from nodes.types import (
     Options,
     PromptText,
     Seed,
+    Vlm,
 )
 from runtime.llm.api import (
     ChatRequest,
@@ -55,6 +57,19 @@ def _language_models(library: Library) -> list[str]:
 def load_language_model(*, model: Annotated[str, Choices(_language_models)]) -> Llm:
     """A language model by name. Its weights are read when it is first asked something."""
     return model
+
+
+@node(
+    "LLMLoraLoader",
+    display="Load LoRA of Language Model",
+    category=CATEGORY,
+    outputs=("llm", "vlm"),
+    search_aliases=("lora", "peft", "adapter"),
+)
+def load_adapter(*, model: AnyLlm, adapter: Annotated[str, Files("llm_loras")]) -> tuple[Llm, Vlm]:
+    """The model with a LoRA. Requests with other adapters of it, or with none, still share its forwards."""
+    named = f"{model}:{adapter}"
+    return named, named
 
 
 @node(

@@ -73,7 +73,7 @@ async def embed(request: web.Request) -> web.Response:
     runtime = (await request.app[STARTUP].ready()).llm
     answer_id = requests.new_id("embd")
     asked = [
-        EmbedRequest(f"{answer_id}.{index}", body.model, prompt)
+        EmbedRequest(f"{answer_id}.{index}", body.model, prompt, adapter=body.lora_path)
         for index, prompt in enumerate(requests.prompts(body.input))
     ]
     handles = [cast("Handle[Embedding]", runtime.submit(each)) for each in asked]

@@ -63,6 +63,7 @@ def chat(body: ChatBody, answer_id: str, contents: Contents) -> list[ChatRequest
         continues_last=body.continue_final_message,
         opens_answer=body.add_generation_prompt is not False,
         separates_reasoning=body.separate_reasoning,
+        adapter=body.lora_path,
     )
     return [
         replace(request, id=f"{answer_id}.{index}", params=_nth(params, index))
@@ -81,7 +82,13 @@ def complete(body: CompletionBody, answer_id: str) -> list[list[CompleteRequest]
         params = replace(params, prompt_logprobs=body.logprobs)
     return [
         [
-            CompleteRequest(f"{answer_id}.{at}.{index}", body.model, prompt, _nth(params, index))
+            CompleteRequest(
+                f"{answer_id}.{at}.{index}",
+                body.model,
+                prompt,
+                _nth(params, index),
+                adapter=body.lora_path,
+            )
             for index in range(body.n or 1)
         ]
         for at, prompt in enumerate(prompts(body.prompt))

@@ -60,6 +60,7 @@ class Sampling(Body):
     guided_regex: str | None = None
     guided_choice: list[str] | None = None
     guided_grammar: str | None = None
+    lora_path: str | None = None
     user: str | None = None
 
 
@@ -217,6 +218,7 @@ class EmbeddingBody(Body):
     model: str
     input: str | Tokens | list[str] | list[Tokens]
     encoding_format: Literal["float", "base64"] = "float"
+    lora_path: str | None = None
     dimensions: None = None
     user: str | None = None
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from runtime.platform.checkpoint import read_config, read_tensors
-from runtime.platform.errors import MissingFile, Unsupported
+from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -78,6 +78,15 @@ def read(folder: Path) -> AdapterFile:
     if 2 * len(layers) != len(tensors):
         raise Unsupported(f"the adapter {folder.name} has a lora_B without its lora_A")
     return AdapterFile(layers, _hash(folder))
+
+
+def base_name(folder: Path) -> str | None:
+    """The last part of the name of the model that it was trained on, if it tells."""
+    try:
+        named = read_config(folder, CONFIG).get("base_model_name_or_path")
+    except RuntimeFault:
+        return None
+    return Path(named).name if isinstance(named, str) else None
 
 
 def stamp(folder: Path) -> tuple[tuple[int, int], ...]:

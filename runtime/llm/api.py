@@ -321,7 +321,8 @@ class LanguageRuntime(Protocol):
     raise for it, so that every caller has one place to look.
     """
 
-    def models(self) -> tuple[str, ...]: ...
+    def models(self) -> tuple[str, ...]:
+        """Names that requests may say; "name:adapter" for adapters that tell which model they belong to."""
 
     def load(self, model: str) -> None:
         """Blocks until the model is ready; raises `MissingFile` or `Unsupported`."""

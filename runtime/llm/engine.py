@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import torch
 
-from runtime.llm import dllm, gguf_header, model, text
+from runtime.llm import adapter_file, dllm, gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
 from runtime.llm.dllm.writer import BlockWriter
 from runtime.llm.intake import Prepared
@@ -105,7 +105,9 @@ class Engine:
     # -- called from any thread ------------------------------------------------------------------------------
 
     def models(self) -> tuple[str, ...]:
-        return tuple(self._models())
+        known = self._models()
+        trained = ((adapter_file.base_name(folder), name) for name, folder in self._adapters().items())
+        return (*known, *(f"{base}:{name}" for base, name in trained if base in known))
 
     def load(self, model: str) -> None:
         self._load(model).result()

@@ -13,13 +13,12 @@ import peft
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
 
 from runtime.llm.api import CompleteRequest, Completion, EmbedRequest, SamplingParams, TokenizeRequest
 from runtime.llm.engine import Engine
-from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, Unsupported
 from runtime.platform.handle import Cancelled
+from tests.cpu.llm.peft_folders import base, save_adapter
 
 # peft asks transformers by an older name.
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -43,27 +42,12 @@ KINDS: dict[str, Settings] = {
 PROMPT = tuple(range(40, 110))
 
 
-def base(folder: Path) -> Any:
-    with building:
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-
-
-def make(tiny: Path, folder: Path, seed: int, **settings: Any) -> Path:
-    """Its B are random, where peft begins with zeros."""
-    torch.manual_seed(seed)
-    model = peft.get_peft_model(base(tiny), peft.LoraConfig(**settings))
-    for name, each in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(each.data, std=0.1)
-    model.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def adapters(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("adapters")
     return {
-        name: make(tiny, root / name, seed, **settings) for seed, (name, settings) in enumerate(KINDS.items())
+        name: save_adapter(tiny, root / name, seed, **settings)
+        for seed, (name, settings) in enumerate(KINDS.items())
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from app.events import Event, NodeText
 from app.graph.context import JobNodeContext
 from nodes.context import NodeInputError
-from nodes.language import chat, generate, load_language_model
+from nodes.language import chat, generate, load_adapter, load_language_model
 from runtime.llm.api import ChatRequest, CompleteRequest, Message, SamplingParams
 
 MODEL = load_language_model(model="tiny")
@@ -39,6 +39,12 @@ async def test_a_prompt_is_continued_as_it_stands(context: JobNodeContext, langu
 async def test_a_continued_prompt_takes_no_system_text(context: JobNodeContext) -> None:
     with pytest.raises(NodeInputError, match="no system text"):
         await generate(context, model=MODEL, prompt="x", system="y", mode="continue")
+
+
+async def test_an_adapter_travels_with_the_models_name(context: JobNodeContext, language: Any) -> None:
+    llm, vlm = load_adapter(model=MODEL, adapter="house/loud")
+    await generate(context, model=llm, prompt="x")
+    assert language.requests[0].model == vlm == "tiny:house/loud"
 
 
 async def test_the_text_grows_on_the_node(context: JobNodeContext, published: list[Event]) -> None:
