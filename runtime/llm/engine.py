@@ -19,10 +19,10 @@ from typing import Any
 import psutil
 import torch
 
-from runtime.llm import adapter_file, dllm, gguf_header, model, text
+from runtime.llm import adapter_file, dllm, encoder_decoder, gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request
+from runtime.llm.compat_lane import CompatLane
 from runtime.llm.dllm.writer import BlockWriter
-from runtime.llm.intake import Prepared
 from runtime.llm.lane import Deliver, Lane, Writer
 from runtime.llm.runner import Runner
 from runtime.llm.writing import TokenWriter
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 _PAGE_BYTES_AT_MOST = 2 << 30
 _NUM_PREPARING_THREADS = 2
+
+AnyLane = Lane | CompatLane
 
 
 class Engine:
@@ -92,8 +94,8 @@ class Engine:
         self._runner = runner
         self._on_forward = on_forward
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._lanes: dict[str, Lane] = {}
-        self._loads: dict[str, Future[Lane]] = {}
+        self._lanes: dict[str, AnyLane] = {}
+        self._loads: dict[str, Future[AnyLane]] = {}
         self._loads_lock = threading.Lock()
         self._preparing: dict[str, tuple[Request, Deliver]] = {}
         self._is_closed = False
@@ -167,7 +169,7 @@ class Engine:
                 self._step(name, self._lanes[name])
         self._take_leftovers()
 
-    def _step(self, name: str, lane: Lane) -> None:
+    def _step(self, name: str, lane: AnyLane) -> None:
         try:
             lane.step()
         except Exception as error:
@@ -207,7 +209,8 @@ class Engine:
             raise Unsupported(f"a request takes one adapter; named are {adapter} and {request.adapter}")
         return replace(request, model=base, adapter=adapter)
 
-    def _start(self, request: Request, prepared: Prepared) -> None:
+    def _start(self, request: Request, prepared: Any) -> None:
+        """`prepared` is what the same model's lane made of the request."""
         entry = self._preparing.pop(request.id, None)
         if entry is None:
             return
@@ -260,7 +263,7 @@ class Engine:
 
     # -- beside the engine's thread --------------------------------------------------------------------------
 
-    def _load(self, name: str) -> Future[Lane]:
+    def _load(self, name: str) -> Future[AnyLane]:
         """Everybody who wants a model waits for one load; a failed one is tried anew."""
         with self._loads_lock:
             future = self._loads.get(name)
@@ -268,11 +271,11 @@ class Engine:
                 future = self._loads[name] = self._loader.submit(self._make_lane, name)
             return future
 
-    def _prepare_soon(self, request: Request, load: Future[Lane]) -> None:
+    def _prepare_soon(self, request: Request, load: Future[AnyLane]) -> None:
         if not self._is_closed:
             self._preparers.submit(self._prepare, request, load)
 
-    def _prepare(self, request: Request, load: Future[Lane]) -> None:
+    def _prepare(self, request: Request, load: Future[AnyLane]) -> None:
         try:
             prepared = load.result().prepare(request)
         except RuntimeFault as fault:
@@ -284,18 +287,33 @@ class Engine:
         else:
             self._inbox.put(partial(self._start, request, prepared))
 
-    def _make_lane(self, name: str) -> Lane:
+    def _make_lane(self, name: str) -> AnyLane:
         known = self._models()
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise MissingFile(f"there is no language model called {name}; there are: {there}")
+        lane: AnyLane
+        if encoder_decoder.is_one(known[name]):
+            lane = self._make_compat_lane(known[name])
+        else:
+            lane = self._make_paged_lane(known[name], known)
+        self._inbox.put(partial(self._lanes.__setitem__, name, lane))
+        return lane
+
+    def _make_compat_lane(self, path: Path) -> CompatLane:
+        with building:
+            codec = text.load(path)
+            loaded = encoder_decoder.load(path, self._device, self._dtype)
+        return CompatLane(loaded, codec, self._max_rows, self._on_forward)
+
+    def _make_paged_lane(self, path: Path, known: Mapping[str, Path]) -> Lane:
         with building, gguf_header.read_once():
-            codec = text.load(known[name], known)
-            loaded = model.load(known[name], self._device, self._dtype, known)
+            codec = text.load(path, known)
+            loaded = model.load(path, self._device, self._dtype, known)
         # Pages hold whole blocks, since what a page holds depends on all of a block.
         page_size = self._page_size if loaded.blocks is None else lcm(self._page_size, loaded.blocks.length)
         max_rows, num_kept_states = self._affordable_states(loaded)
-        lane = Lane(
+        return Lane(
             loaded,
             codec,
             num_pages=self._num_pages or self._affordable_pages(loaded, page_size),
@@ -310,8 +328,6 @@ class Engine:
             runner=self._runner,
             on_forward=self._on_forward,
         )
-        self._inbox.put(partial(self._lanes.__setitem__, name, lane))
-        return lane
 
     def _writer(self, loaded: model.LanguageModel) -> Writer:
         if loaded.blocks is None:

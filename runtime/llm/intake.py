@@ -27,6 +27,7 @@ from runtime.llm.dllm import writer
 from runtime.llm.grammar import Constraint, Grammars
 from runtime.llm.media import MediaPrompt
 from runtime.llm.model import LanguageModel
+from runtime.llm.reasoning import ReasoningStream, ReasoningStyle
 from runtime.llm.sequence import TokenSequence
 from runtime.llm.text import Codec, TextStream
 from runtime.llm.tool_calls import ToolStream
@@ -78,7 +79,7 @@ class Intake:
         sample.check(request.params, self.codec.vocabulary_size)
         if self._model.blocks is not None:
             writer.check(request)
-        if request.params.logprobs is not None:
+        if request.params.logprobs is not None or request.params.prompt_logprobs is not None:
             self._vocabulary.make_ready()
         grammar = self._grammar(request)
         return Prepared(tokens, media, None if grammar is None else self._grammars.start(grammar))
@@ -122,15 +123,33 @@ class Intake:
             max_length=min(len(tokens) + params.max_tokens, self.max_length),
             end_ids=end_ids,
             block=1 if self._model.blocks is None else self._model.blocks.length,
+            scores_prompt=params.prompt_logprobs is not None,
         )
         tools = request.tools if isinstance(request, ChatRequest) else ()
+        style = self._reasoning_style(request)
         work = Answer(
             sample.choice(params, len(tokens), end_ids, prepared.constraint),
-            TextStream(self.codec, tokens, params.stop, shows_control_tokens=bool(tools)),
+            TextStream(
+                self.codec,
+                tokens,
+                params,
+                shows_control_tokens=bool(tools)
+                or (style is not None and self.codec.is_control_token(style.close)),
+            ),
             ToolStream(self.codec.tool_style, tools) if tools else None,
             self._vocabulary,
         )
+        if style is not None and isinstance(request, ChatRequest):
+            begins_inside = self.codec.is_reasoning(request, tokens, style)
+            work.reasoning = ReasoningStream(style, begins_inside=begins_inside)
+            if prepared.constraint is not None:
+                prepared.constraint.active = not begins_inside
+                prepared.constraint.opener = None if begins_inside else self.codec.token_of(style.open)
         return sequence, work
+
+    def _reasoning_style(self, request: ChatRequest | CompleteRequest) -> ReasoningStyle | None:
+        separates = isinstance(request, ChatRequest) and request.separates_reasoning
+        return self.codec.reasoning_style if separates else None
 
     def _embed(self, request: EmbedRequest, prepared: Prepared) -> tuple[TokenSequence, HiddenStates]:
         tokens, count = prepared.tokens, self._model.num_hidden
@@ -164,6 +183,7 @@ def _sequence(
     end_ids: frozenset[int] = frozenset(),
     generates: bool = True,
     block: int = 1,
+    scores_prompt: bool = False,
 ) -> TokenSequence:
     media, adapter = prepared.media, prepared.adapter
     keys = [] if media is None else media.keys
@@ -180,5 +200,6 @@ def _sequence(
         atoms=() if media is None else media.atoms,
         media=media,
         block=block,
+        scores_prompt=scores_prompt,
         adapter=adapter,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from runtime.llm import custom_runner, sample
 from runtime.llm.adapters import Adapters
 from runtime.llm.answer import Answer
 from runtime.llm.api import (
@@ -84,7 +85,7 @@ class Lane:
         self.model = model
         slots = StateSlots(max_rows, num_kept_states) if model.states else None
         pages = Pages(num_pages, page_size)
-        self.runner = runner(model, num_pages, page_size, slots)
+        self.runner = custom_runner.make(runner, model, num_pages, page_size, slots)
         self.scheduler = (
             Scheduler(pages, max_batch_tokens=max_batch_tokens, max_rows=max_rows)
             if slots is None
@@ -173,7 +174,7 @@ class Lane:
             try:
                 self._compute(part)
             except Exception as error:
-                if _is_out_of_memory(error):
+                if is_out_of_memory(error):
                     self._give_way(part, error)
                     break
                 log.exception("a step of %d rows failed", len(part))
@@ -186,12 +187,14 @@ class Lane:
         self._deliver(self.scheduler.commit(batch.rows, tokens))
         self._is_retrying = False
 
+    @torch.inference_mode()
     def _forward(self, batch: Batch) -> Output:
         self._note_started(batch.rows)
         wants_hidden = any(not row.sequence.generates for row in batch.rows)
         media = {} if self.features is None else self.features.arguments(batch.rows)
         with self.adapters.active(batch.rows):
             output = self.runner.forward(batch, media=media, with_hidden=wants_hidden)
+        _check(output, self.runner, batch)
         if wants_hidden:
             self._collect_hidden(batch, output)
         self._counters.forwards += 1
@@ -230,7 +233,20 @@ class Lane:
         rows = [row for row in batch.rows if row.samples]
         works = [self._live[row.sequence.id].work for row in rows]
         answers = [work for work in works if isinstance(work, Answer)]
-        return self.writer.write(rows, answers, output.logits) if rows else []
+        self._note_scores(batch, output)
+        return self.writer.write(rows, answers, output.logits[: batch.num_sampled]) if rows else []
+
+    def _note_scores(self, batch: Batch, output: Output) -> None:
+        """How likely prompts were whose requests ask for that."""
+        logits = output.logits[batch.num_sampled :]
+        for row in batch.rows:
+            work, places = self._live[row.sequence.id].work, [position + 1 for position in row.scored]
+            if places and isinstance(work, Answer):
+                tokens = [row.sequence.tokens[place] for place in places]
+                found = sample.scores(logits[: len(places)], tokens, work.choice.params.prompt_logprobs or 0)
+                logits = logits[len(places) :]
+                for place, token, scores in zip(places, tokens, found, strict=True):
+                    work.note_prompt(place, token, scores)
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -262,7 +278,7 @@ class Lane:
     def _deliver_token(self, live: Live, answer: Answer, token: int, finish: FinishReason | None) -> None:
         self._counters.generated_tokens += 1
         step = answer.push(token, finish)
-        live.deliver(Token(live.request.id, token, step.text, step.logprobs, step.tool_calls))
+        live.deliver(Token(live.request.id, token, step.text, step.logprobs, step.tool_calls, step.reasoning))
         if step.finish is not None:
             self._end(live.request.id, Done(live.request.id, _completion(live.sequence, answer, step.finish)))
 
@@ -306,9 +322,26 @@ def _completion(sequence: TokenSequence, answer: Answer, finish: FinishReason) -
         cached_tokens=sequence.cached_tokens or 0,
         logprobs=tuple(answer.logprobs),
         tool_calls=tuple(answer.tool_calls),
+        reasoning="".join(answer.thoughts),
+        reasoning_tokens=answer.num_thought,
+        prompt_ids=tuple(sequence.tokens[: sequence.prompt_length]),
+        prompt_logprobs=(None, *(each for _, each in sorted(answer.prompt_logprobs.items())))
+        if answer.choice.params.prompt_logprobs is not None
+        else (),
+        matched_stop=answer.matched_stop,
     )
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _check(output: Output, runner: Runner, batch: Batch) -> None:
+    """A runner may be anybody's."""
+    name = type(runner).__name__
+    if not isinstance(output, Output):
+        raise RuntimeFault(f"the runner {name} answers with {type(output).__name__}; it must be an Output")
+    made, wanted = len(output.logits), len(batch.logits_at)
+    if made != wanted:
+        raise RuntimeFault(f"the runner {name} answers with {made} rows of logits where {wanted} are wanted")
+
+
+def is_out_of_memory(error: Exception) -> bool:
     """torch has a type for it on accelerators only."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)

@@ -16,7 +16,8 @@ class TokenSequence:
     """One request's tokens and what is computed of them.
 
     `max_length` counts prompt and generated tokens. One that does not `generate` ends when its prompt is
-    computed and computes all of it, since cached pages hold keys and values but no hidden states.
+    computed and computes all of it, since cached pages hold keys and values but no hidden states; so does one
+    that `scores_prompt`, of whose prompt every position's logits are wanted.
 
     `keys` are what the prefix tree knows the tokens by: the tokens themselves, unless what a position holds
     is told by more than its token. No chunk ends inside one of the `atoms`, which are spans of positions, and
@@ -38,6 +39,7 @@ class TokenSequence:
     media: MediaPrompt | None = None
     block: int = 1
     draft: tuple[int, ...] = ()
+    scores_prompt: bool = False
     prompt_length: int = field(init=False)
     computed: int = 0
     cached_tokens: int | None = None
@@ -102,6 +104,13 @@ class Row:
     @property
     def tokens(self) -> list[int]:
         return [*self.sequence.tokens[self.start : self.start + self.num_known], *self.draft]
+
+    @property
+    def scored(self) -> range:
+        """The positions whose logits say how likely the prompt's next token was."""
+        if not self.sequence.scores_prompt:
+            return range(0)
+        return range(self.start, min(self.start + self.num_known, self.sequence.prompt_length - 1))
 
     @property
     def num_sampled(self) -> int:
