@@ -44,7 +44,8 @@ class Engine:
     `models` is asked anew for each request, so files may come and go. So is `adapters`, the LoRA folders by
     name; each model keeps `max_adapter_bytes` of them for later requests. `num_pages` None means what memory
     allows, `dtype` None the fastest that keeps answers (see `model.load`), and `on_forward` is told the
-    number of rows of each forward. `mem_fraction_static` is the share of all memory that weights and pages
+    number of rows of each forward. Without `prefix_cache` every prompt is computed whole.
+    `mem_fraction_static` is the share of all memory that weights and pages
     of loaded models may take together; None leaves pages a quarter of what is free. The
     `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
     answer from what was said before. Models that write in blocks do it by `dllm_algorithm`, one of
@@ -59,6 +60,7 @@ class Engine:
         dtype: torch.dtype | None = None,
         page_size: int = 16,
         num_pages: int | None = None,
+        prefix_cache: bool = True,
         mem_fraction_static: float | None = None,
         max_batch_tokens: int | None = None,
         max_rows: int = 64,
@@ -79,6 +81,7 @@ class Engine:
         self._mem_fraction_static = mem_fraction_static
         self._page_size = page_size
         self._num_pages = num_pages
+        self._prefix_cache = prefix_cache
         self._max_batch_tokens = max_batch_tokens or (256 if self._device.type == "cpu" else 8192)
         self._max_rows = max_rows
         self._max_feature_bytes = max_feature_bytes
@@ -325,6 +328,7 @@ class Engine:
             adapters=self._adapters,
             writer=self._writer(loaded),
             num_kept_states=num_kept_states,
+            prefix_cache=self._prefix_cache,
             runner=self._runner,
             on_forward=self._on_forward,
         )

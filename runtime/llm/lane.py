@@ -79,12 +79,13 @@ class Lane:
         adapters: Callable[[], Mapping[str, Path]] = dict,
         writer: Writer,
         num_kept_states: int = 0,
+        prefix_cache: bool = True,
         runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None,
     ) -> None:
         self.model = model
         slots = StateSlots(max_rows, num_kept_states) if model.states else None
-        pages = Pages(num_pages, page_size)
+        pages = Pages(num_pages, page_size, reuses=prefix_cache)
         self.runner = custom_runner.make(runner, model, num_pages, page_size, slots)
         self.scheduler = (
             Scheduler(pages, max_batch_tokens=max_batch_tokens, max_rows=max_rows)

@@ -28,11 +28,12 @@ class Node:
 
 class Pages:
     """A path of locked nodes stays until it is unlocked; unlocked ones go leaf by leaf, least recently used
-    first.
+    first. Without `reuses` nothing is ever found again, so that every prompt is computed whole.
     """
 
-    def __init__(self, num_pages: int, page_size: int) -> None:
+    def __init__(self, num_pages: int, page_size: int, *, reuses: bool = True) -> None:
         assert min(num_pages, page_size) > 0, (num_pages, page_size)
+        self.reuses = reuses
         self.num_pages = num_pages
         self.page_size = page_size
         self.root = Node(None, (), -1)
@@ -59,6 +60,8 @@ class Pages:
     def match(self, tokens: Sequence[int], max_tokens: int) -> list[Node]:
         """The longest computed prefix of at most `max_tokens`, as nodes from the root down. Locks nothing."""
         path, node = [], self.root
+        if not self.reuses:
+            return path
         for start in range(0, max_tokens - self.page_size + 1, self.page_size):
             child = node.children.get(tuple(tokens[start : start + self.page_size]))
             if child is None:

@@ -210,9 +210,9 @@ class Scheduler:
         return not self.running or total - len(sequence.pages) <= self.pages.num_available
 
     def _next_page_key(self, sequence: TokenSequence) -> tuple[int, tuple[int, ...]] | None:
-        """Where the next full page that it computes will hang in the tree; None when no full page is left."""
+        """Where the next full page that it computes will hang in the tree; None when nobody could use it."""
         size, start = self.pages.page_size, sequence.num_shared * self.pages.page_size
-        if start + size > len(sequence.tokens):
+        if not self.pages.reuses or start + size > len(sequence.tokens):
             return None
         return id(sequence.path), tuple(sequence.keys[start : start + size])
 

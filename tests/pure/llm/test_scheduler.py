@@ -81,6 +81,16 @@ def test_equal_prompts_in_one_step_compute_their_prefix_once() -> None:
     assert step(it) == [("a", 9, 1), ("other", 4, 1), ("b", 8, 1), ("c", 8, 1)]
 
 
+def test_without_reuse_nobody_waits_for_a_prefix_and_nobody_finds_one() -> None:
+    it = Scheduler(Pages(64, 4, reuses=False), max_batch_tokens=64, max_rows=8)
+    for name in "ab":
+        it.add(sequence(name, list(range(9)), new=1))
+    assert step(it) == [("a", 0, 9), ("b", 0, 9)]
+    it.add(later := sequence("c", list(range(9))))
+    assert step(it) == [("c", 0, 9)]
+    assert later.cached_tokens == 0
+
+
 def test_hidden_states_are_computed_for_the_whole_prompt() -> None:
     it = scheduler(budget=64)
     it.add(sequence("a", list(range(8))))
