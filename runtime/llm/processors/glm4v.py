@@ -7,3 +7,4 @@ from runtime.llm.processors.qwen_vl import QwenVL
 
 class Glm4v(QwenVL):
     model_types = ("glm4v", "glm46v")
+    kinds = ("image",)

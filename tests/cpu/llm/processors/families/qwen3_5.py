@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from transformers import Qwen2VLImageProcessorPil, Qwen3_5Config, Qwen3_5MoeConf
 
 _IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 _VIDEO = "<|vision_start|><|video_pad|><|vision_end|>"
+_VIDEOS = {"size": {"shortest_edge": 64, "longest_edge": 4096}, "fps": 2, "max_frames": 6}
 
 
 def _save(folder: Path, tools: Any, config: type, **text: Any) -> None:
@@ -58,6 +60,7 @@ def _save(folder: Path, tools: Any, config: type, **text: Any) -> None:
     template = tools.chat_template(image=_IMAGE, video=_VIDEO)
     processor = tools.unchecked(Qwen3VLProcessor)(images, tokenizer, chat_template=template)
     tools.save(folder, made, processor)
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(_VIDEOS))
 
 
 def save_qwen3_5(folder: Path, tools: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from transformers import (
 
 _IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 _VIDEO = "<|vision_start|><|video_pad|><|vision_end|>"
+_VIDEOS = {"size": {"shortest_edge": 64, "longest_edge": 4096}, "fps": 2, "max_frames": 6}
 
 
 def _save(folder: Path, tools: Any, config: type, processor: type, text: Any, vision: Any) -> None:
@@ -37,6 +39,7 @@ def _save(folder: Path, tools: Any, config: type, processor: type, text: Any, vi
     images = Qwen2VLImageProcessorPil(patch_size=4, merge_size=2, min_pixels=64, max_pixels=4096)
     template = tools.chat_template(image=_IMAGE, video=_VIDEO)
     tools.save(folder, made, tools.unchecked(processor)(images, tokenizer, chat_template=template))
+    (folder / "video_preprocessor_config.json").write_text(json.dumps(_VIDEOS))
 
 
 def _rope(**more: Any) -> dict[str, Any]:
