@@ -34,7 +34,8 @@ class StateScheduler(Scheduler):
         sequence.slot = self.slots.take()
         if sequence.computed:
             self.slots.restore(sequence.path, sequence.slot)
-        sequence.stops = self._stops(sequence, parting) if sequence.generates else ()
+        is_of_use = sequence.generates and self.pages.reuses
+        sequence.stops = self._stops(sequence, parting) if is_of_use else ()
 
     def _step_back(self, sequence: TokenSequence, matched: Node) -> None:
         """From the longest prefix with pages to the longest with a state."""
