@@ -40,3 +40,27 @@ def test_a_window_hides_the_far_past() -> None:
     narrow = chunk.bias(2, torch.float32, explicit=False)
     assert narrow is not None
     assert (narrow == 0).tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+
+
+def test_a_row_with_guesses_decodes_at_each_of_its_positions() -> None:
+    guessing = TokenSequence("x", [1, 2, 3, 4], 99, computed=3, pages=[6, 1])
+    rows = [row([5, 6], 1, [3]), Row(guessing, 3, 3, samples=True, draft=(8, 9))]
+    batch = build(rows, 4, torch.device("cpu"))
+    assert batch.input_ids.tolist() == [[4, 8, 9, 6]]
+    assert batch.position_ids.tolist() == [[3, 4, 5, 1]]
+    assert batch.logits_at.tolist() == [0, 1, 2, 3]
+    assert batch.token_pages.tolist() == [6, 1, 1, 3]
+    (group,) = batch.decode_groups
+    assert group.pages.tolist() == [[6, 1], [6, 1], [6, 1], [3, 3]]
+    assert group.lengths.tolist() == [4, 5, 6, 2]
+    assert batch.chunks == ()
+
+
+def test_a_block_sees_itself_and_what_is_before_it() -> None:
+    writing = TokenSequence("x", [1, 2, 3], 99, pages=[5, 6], block=2)
+    batch = build([Row(writing, 0, 4, samples=True, draft=(9,))], 4, torch.device("cpu"))
+    assert batch.logits_at.tolist() == [3], "only of what is being written"
+    (chunk,) = batch.chunks
+    bias = chunk.bias(None, torch.float32, explicit=False)
+    assert bias is not None
+    assert (bias == 0).long().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
