@@ -292,7 +292,7 @@ def media_of(request: Request) -> tuple[Media, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LanguageStats:
-    """Counters since load, and page use now, of one loaded model."""
+    """Counters since load, and page use now, of one loaded model. `page_bytes` counts slots of states too."""
 
     forwards: int
     rows: int

@@ -85,6 +85,7 @@ class Lane:
     ) -> None:
         self.model = model
         slots = StateSlots(max_rows, num_kept_states) if model.states else None
+        self._num_state_slots = 0 if slots is None else slots.num_slots
         pages = Pages(num_pages, page_size, reuses=prefix_cache)
         self.runner = custom_runner.make(runner, model, num_pages, page_size, slots)
         self.scheduler = (
@@ -159,9 +160,14 @@ class Lane:
             guesses_proposed=self.writer.num_proposed,
             guesses_accepted=self.writer.num_accepted,
             weight_bytes=self.model.weight_bytes,
-            page_bytes=self.model.token_bytes * pages.page_size * pages.num_pages,
+            page_bytes=self._page_bytes,
             adapter_bytes=self.adapters.num_bytes,
         )
+
+    @property
+    def _page_bytes(self) -> int:
+        pages = self.model.token_bytes * self.scheduler.pages.page_size * self.scheduler.pages.num_pages
+        return pages + self.model.state_bytes * self._num_state_slots
 
     # -- a step ----------------------------------------------------------------------------------------------
 

@@ -139,8 +139,9 @@ def test_a_hybrid_answers_as_its_own_generate_does(
     asked = [hybrid.ask(str(at), prompt, 6) for at, prompt in enumerate(prompts(5, 32, seed=3))]
     for each, answer in zip(asked, run(engine, asked)):
         assert list(answer.token_ids) == hybrid.greedy(each.prompt, 6), each.id
-    stats = engine.stats()[name]
+    stats, loaded = engine.stats()[name], engine._lanes[name].model
     assert stats.rows > stats.forwards, "decoding requests shared forwards"
+    assert stats.page_bytes == 256 * 4 * loaded.token_bytes + 128 * loaded.state_bytes
     assert stats.pages_used == 0
 
 
