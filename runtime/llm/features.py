@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from runtime.llm.embeddings import embedded
 from runtime.llm.media import Features, Item, Kind, Placed
 from runtime.llm.processors.base import Processor
 from runtime.llm.sequence import Row
@@ -36,6 +37,8 @@ class FeatureStore:
         if not wanted:
             return {}
         known = self._features({placed.item.hash: placed.item for placed, _, _ in wanted}.values())
+        if self._processor.takes_embeddings:
+            return embedded(self._network, rows, known)
         parts: dict[Kind, list[Features]] = {}
         for placed, start, stop in wanted:
             part = known[placed.item.hash].part(start, stop)

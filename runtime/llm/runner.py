@@ -6,6 +6,7 @@ out.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ class Runner:
         self.key_values = KeyValues(num_pages, page_size, model.device)
         for index, shape in model.shapes.items():
             self.key_values.layer(index, shape)
+        self._keeps_logits = "logits_to_keep" in inspect.signature(model.network.forward).parameters
         self._slots = slots
         self._states = None if slots is None else States(slots.num_slots, model.device, model.states)
 
@@ -72,7 +74,7 @@ class Runner:
         if self._states is not None:
             return self._forward_states(self._states, batch, paged, media, with_hidden)
         out = self.model.network(
-            input_ids=batch.input_ids,
+            input_ids=None if "inputs_embeds" in media else batch.input_ids,
             position_ids=batch.position_ids,
             use_cache=False,
             logits_to_keep=batch.logits_at,
@@ -81,7 +83,7 @@ class Runner:
             **media,
         )
         hidden = tuple(layer[0] for layer in out.hidden_states) if with_hidden else ()
-        return Output(out.logits[0], hidden)
+        return Output(out.logits[0] if self._keeps_logits else out.logits[0, batch.logits_at], hidden)
 
     def _forward_states(
         self, states: States, batch: Batch, paged: PagedForward, media: Mapping[str, Any], with_hidden: bool

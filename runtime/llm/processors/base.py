@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from runtime.llm.api import Audio, Image, Media, Video
 from runtime.llm.media import Features, Item, Kind, MediaPrompt, Placed, content_hash, keys_of
 from runtime.llm.processors import assemble
 from runtime.llm.processors.memory import ItemMemory
+from runtime.llm.resample import resample
 from runtime.platform.errors import RuntimeFault, Unsupported
 
 _MEMORY_BYTES = 128 << 20
@@ -33,7 +35,8 @@ class Processor:
     `attends_both_ways`, the tokens of an image see each other in both directions and stay in one chunk.
     `position_axes` counts the numbers of which a token's position consists. A request holds `max_items` at
     most, where there is a limit. With `takes_joined_rows` a network wants all features in one tensor rather
-    than in a list of tensors.
+    than in a list of tensors; one that `takes_embeddings` knows no features beside tokens and is handed
+    embeddings instead.
     """
 
     model_types: ClassVar[tuple[str, ...]] = ()
@@ -42,6 +45,7 @@ class Processor:
     position_axes: ClassVar[int] = 1
     max_items: ClassVar[int | None] = None
     takes_joined_rows: ClassVar[bool] = False
+    takes_embeddings: ClassVar[bool] = False
 
     def __init__(self, processor: Any, config: Any) -> None:
         self.config = config
@@ -95,7 +99,9 @@ class Processor:
                 made, texts = processor._process_videos([self.raw(media)], **self._settings["videos_kwargs"])
             case Audio():
                 made, texts = processor._process_audio(
-                    [self.raw(media)], sampling_rate=media.rate, return_tensors="pt"
+                    [self.raw(media)],
+                    sampling_rate=processor._audio_processor.sampling_rate,
+                    return_tensors="pt",
                 )
         tensors = {name: value for name, value in made.items() if isinstance(value, torch.Tensor)}
         return {name: tensors[name] for name in tensors if name not in processor.unused_input_names}, texts[0]
@@ -108,7 +114,8 @@ class Processor:
             case Video():
                 return media.frames.numpy()
             case Audio():
-                return media.samples.numpy()
+                rate = self._processor._audio_processor.sampling_rate
+                return resample(media.samples, media.rate, rate).numpy()
 
     def template(self, items: Sequence[Item]) -> Any:
         """The model's transformers processor with the preprocessing of exactly these items behind it."""
@@ -186,9 +193,10 @@ class Processor:
         """The features of items of one kind, computed together."""
         kind = items[0].kind
         inputs = self.stack(items)
-        device, dtype = next(network.parameters()).device, next(network.parameters()).dtype
+        # An encoder whose weights are all packed has buffers only.
+        place = next(chain(network.parameters(), network.buffers()))
         moved = {
-            name: each.to(device, dtype if each.is_floating_point() else None)
+            name: each.to(place.device, place.dtype if each.is_floating_point() else None)
             for name, each in inputs.items()
         }
         features = self.split(self.encoder(network, kind)(**moved, return_dict=True), items)

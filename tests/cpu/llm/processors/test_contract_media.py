@@ -12,10 +12,12 @@ import torch
 from runtime.llm import processors
 from runtime.llm.api import Audio, Media, Video
 from runtime.llm.processors.video import FrameProcessor
+from runtime.platform.errors import Unsupported
 
 TOLERANCE = 1e-4
 TAKES = {
     "video": ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen3_5_moe"),
+    "audio": ("qwen2_audio",),
 }
 each_kind = pytest.mark.parametrize(
     ("family", "kind"),
@@ -36,7 +38,7 @@ def sound(seed: int, seconds: float, rate: int) -> Audio:
 
 MAKE = {
     "video": lambda seed: film(seed, tuple(number / (1 + seed) for number in range(4 + seed))),
-    "audio": lambda seed: sound(seed, 0.3 + 0.1 * seed, 16000),
+    "audio": lambda seed: sound(seed, 0.2 + 0.1 * seed, (16000, 44100)[seed % 2]),
 }
 
 
@@ -142,3 +144,10 @@ def test_every_family_that_takes_more_than_images_is_listed() -> None:
     for model_type, processor in processors.families().items():
         for kind in set(processor.kinds) - {"image"}:
             assert model_type.removesuffix("_moe") in TAKES[kind], (model_type, kind)
+
+
+@pytest.mark.parametrize("family", ["qwen2_audio"], indirect=True)
+def test_a_sound_too_long_for_the_model_is_refused(family: Any) -> None:
+    assert family.model.processor.item(sound(1, 1.0, 16000)).num_rows == 25
+    with pytest.raises(Unsupported, match="1 seconds at most"):
+        family.model.processor.item(sound(1, 1.1, 16000))
