@@ -64,7 +64,8 @@ from app.keys import (
 from app.logs import Logs
 from app.metrics import Metrics
 from app.middleware import allow_origin, cache_headers, compress, errors_as_json, guard_origin
-from app.openai import chat, completions, models
+from app.openai import chat, completions, models, responses
+from app.openai.response_store import RESPONSES, ResponseStore
 from app.queue import JobQueue
 from app.startup import Startup, Studio, load
 from app.users import Users
@@ -91,7 +92,7 @@ _RESOURCES = (
     userdata,
     users,
 )
-_OPENAI = (chat, completions, models)
+_OPENAI = (chat, completions, models, responses)
 # fixed paths before those that end in an id
 _ASSETS = (asset_scans, asset_uploads, assets)
 _DATABASE_FILE = "treadle.sqlite"
@@ -121,6 +122,7 @@ def build_app(config: Config, loader: Loader = build_studio) -> web.Application:
         app[CATALOG] = Catalog(database, files, bus.publish, config.asset_hashing)
         saved = app[CATALOG].saved
     app[JOBS] = Jobs(config, waiting, files, bus, past, backlog, startup, metrics, saved)
+    app[RESPONSES] = ResponseStore()
     app[HOST] = Host(config, files, publish=bus.publish, jobs=app[JOBS])
     app[PACK_ROUTES] = app[HOST].routes
     app[ws.OPEN_SOCKETS] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -47,6 +48,7 @@ async def converted(
     chance: str | None = None,
     strict: bool = False,
     advance_seeds: bool = False,
+    promoted: Mapping[str, Any] | None = None,
 ) -> Conversion:
     """By the installed nodes. Equal texts for `chance` choose equally where the workflow leaves a choice."""
     studio = await app[STARTUP].ready()
@@ -54,7 +56,13 @@ async def converted(
     rng = random.Random(chance)
     try:
         return await asyncio.to_thread(
-            convert, workflow, described.entries, strict=strict, advance_seeds=advance_seeds, rng=rng
+            convert,
+            workflow,
+            described.entries,
+            strict=strict,
+            advance_seeds=advance_seeds,
+            promoted=promoted,
+            rng=rng,
         )
     except ValueError as error:
         reason = f"This workflow cannot be converted to a prompt: {error}"

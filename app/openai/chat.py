@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, cast
 
 from aiohttp import web
 
 from app.api.describe import takes
 from app.api.read import json_body
-from app.keys import STARTUP
 from app.openai import requests, shapes
-from app.openai.content import contents
+from app.openai.ask import Asked, ask
 from app.openai.errors import speaks_openai
 from app.openai.shapes import Json
 from app.openai.stream import Parts, merged, send, while_listening
 from app.openai.types import ChatBody
-from runtime.llm.api import ChatRequest, Completion, Token
-from runtime.platform.handle import Done, Event, Handle
+from runtime.llm.api import Completion, Token
+from runtime.platform.handle import Done, Event
 
 routes = web.RouteTableDef()
 
@@ -29,17 +26,15 @@ routes = web.RouteTableDef()
 @takes(ChatBody)
 async def create(request: web.Request) -> web.StreamResponse:
     body = await json_body(request, ChatBody)
-    runtime = (await request.app[STARTUP].ready()).llm
     answer_id = requests.new_id("chatcmpl")
-    asked = requests.chat(body, answer_id, await contents(request, body.messages))
-    handles = [cast("Handle[Completion]", runtime.submit(each)) for each in asked]
-    async with while_listening(request, handles):
+    asked = await ask(request, body, answer_id)
+    async with while_listening(request, asked.handles):
         if body.stream:
-            return await send(request, _parts(body, answer_id, handles, asks_for_schema(asked)))
-        answers = await asyncio.gather(*handles)
+            return await send(request, _parts(body, answer_id, asked))
+        answers = await asyncio.gather(*asked.handles)
         choices = [
             {
-                **shapes.chat_choice(index, answer, bool(body.logprobs), asks_for_schema(asked)),
+                **shapes.chat_choice(index, answer, bool(body.logprobs), asked.has_schema),
                 **shapes.token_ids(answer, body.return_token_ids),
             }
             for index, answer in enumerate(answers)
@@ -52,24 +47,20 @@ async def create(request: web.Request) -> web.StreamResponse:
         return web.json_response(frame.around(choices, usage=shapes.usage([answers]), **more))
 
 
-def asks_for_schema(asked: Sequence[ChatRequest]) -> bool:
-    """Whether the answers are JSON, so that they can be handed over as values."""
-    grammar = asked[0].params.grammar
-    return grammar is not None and grammar.kind == "json_schema"
-
-
-async def _parts(body: ChatBody, answer_id: str, handles: Sequence[Handle[Any]], has_schema: bool) -> Parts:
+async def _parts(body: ChatBody, answer_id: str, asked: Asked) -> Parts:
     """The role of each answer, its text and calls as they come, its end; the usage where it is asked for."""
     frame = shapes.frame(answer_id, "chat.completion.chunk", body.model)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     nothing = {"usage": None} if with_usage else {}
-    writers = [ChoiceWriter(index, has_schema, body.return_token_ids) for index in range(len(handles))]
-    async with aclosing(merged(handles)) as events:
+    writers = [
+        ChoiceWriter(index, asked.has_schema, body.return_token_ids) for index in range(len(asked.handles))
+    ]
+    async with aclosing(merged(asked.handles)) as events:
         async for number, event in events:
             for choice in writers[number].choices(event):
                 yield frame.around([choice], **nothing)
     if with_usage:
-        yield frame.around([], usage=shapes.usage([[await handle for handle in handles]]))
+        yield frame.around([], usage=shapes.usage([[await handle for handle in asked.handles]]))
 
 
 class ChoiceWriter:

@@ -14,7 +14,7 @@ from app.api.describe import takes
 from app.api.read import json_body
 from app.errors import NotFound
 from app.keys import STARTUP
-from app.openai import requests
+from app.openai import requests, workflows
 from app.openai.content import contents
 from app.openai.errors import speaks_openai
 from app.openai.stream import while_listening
@@ -33,7 +33,7 @@ _CREATED = int(time.time())
 @routes.get("/v1/models")
 @speaks_openai
 async def list_models(request: web.Request) -> web.Response:
-    names = await _names(request)
+    names = [*await _names(request), *await workflows.names(request)]
     return web.json_response({"object": "list", "data": [_model(name) for name in names]})
 
 
@@ -41,7 +41,7 @@ async def list_models(request: web.Request) -> web.Response:
 @speaks_openai
 async def show_model(request: web.Request) -> web.Response:
     name = request.match_info["model"]
-    if name not in await _names(request):
+    if name not in [*await _names(request), *await workflows.names(request)]:
         raise NotFound(f"There is no language model called {name}")
     return web.json_response(_model(name))
 

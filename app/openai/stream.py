@@ -16,6 +16,8 @@ from app.openai.errors import known_fault
 from runtime.platform.handle import Cancelled, CancelledEvent, Done, Event, Failed, Handle
 
 _LOOK_EVERY_S = 0.1
+# Proxies and clients drop connections on which nothing comes for half a minute.
+_SAY_SOMETHING_EVERY_S = 10.0
 
 Parts = AsyncGenerator[dict[str, Any]]
 
@@ -64,23 +66,37 @@ async def merged(handles: Sequence[Handle[Any]]) -> AsyncGenerator[tuple[int, Ev
             task.cancel()
 
 
-async def send(request: web.Request, parts: Parts) -> web.StreamResponse:
+async def send(request: web.Request, parts: Parts, ends_with: str | None = "[DONE]") -> web.StreamResponse:
     """What fails before the first part is an HTTP error; later faults become the last part."""
     async with aclosing(parts):
         first = await anext(parts)
         response = await _begin(request)
         try:
-            await _write(response, json.dumps(first))
-            async for part in parts:
-                await _write(response, json.dumps(part))
-            await _write(response, "[DONE]")
+            await _write(response, first)
+            while (part := await _next(response, parts)) is not None:
+                await _write(response, part)
+            if ends_with is not None:
+                await response.write(f"data: {ends_with}\n\n".encode())
         except ConnectionError:
             # the caller has left, and `while_listening` cancels
             return response
         # the answer has begun: any fault can only be told in it
         except Exception as error:
-            await _write_last(response, json.dumps(openai_body(known_fault(error))))
+            await _write_last(response, openai_body(known_fault(error)))
         return response
+
+
+async def _next(response: web.StreamResponse, parts: Parts) -> dict[str, Any] | None:
+    """Comments, which clients pass over, keep the connection alive meanwhile. None at the end."""
+    coming = asyncio.ensure_future(anext(parts, None))
+    try:
+        while not (await asyncio.wait({coming}, timeout=_SAY_SOMETHING_EVERY_S))[0]:
+            await response.write(b": still at work\n\n")
+    except BaseException:
+        coming.cancel()
+        await asyncio.wait({coming})
+        raise
+    return await coming
 
 
 async def _begin(request: web.Request) -> web.StreamResponse:
@@ -92,12 +108,14 @@ async def _begin(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _write(response: web.StreamResponse, data: str) -> None:
-    await response.write(f"data: {data}\n\n".encode())
+async def _write(response: web.StreamResponse, part: dict[str, Any]) -> None:
+    """Events that have a type bear it as their name too, as the Responses API has it."""
+    name = f"event: {part['type']}\n" if "type" in part else ""
+    await response.write(f"{name}data: {json.dumps(part)}\n\n".encode())
 
 
-async def _write_last(response: web.StreamResponse, data: str) -> None:
+async def _write_last(response: web.StreamResponse, part: dict[str, Any]) -> None:
     try:
-        await _write(response, data)
+        await _write(response, part)
     except ConnectionError:
         return

@@ -29,8 +29,11 @@ _BRANCHES = "autogrow."  # the input whose rows a branch selector chooses from
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
+    """`promoted` are the inputs of boxes on the canvas that stand for widgets inside them, by name."""
+
     prompt: dict[str, dict[str, Any]]
     report: Report
+    promoted: frozenset[str] = frozenset()
 
 
 def convert(
@@ -39,12 +42,14 @@ def convert(
     *,
     strict: bool = False,
     advance_seeds: bool = False,
+    promoted: Mapping[str, Any] | None = None,
     rng: random.Random | None = None,
     now: datetime | None = None,
 ) -> Conversion:
     """`definitions` is an object_info mapping. `strict` keeps to ComfyUI's front end where ours does better.
 
     `advance_seeds` moves values on as their control_after_generate says; else they are sent as saved.
+    Values of `promoted` replace those of the inputs with these names that boxes on the canvas promote.
     Raises `NotAWorkflow`, or `ValueError` for a subgraph that contains itself.
     """
     report, rng = Report(), rng or random.Random()
@@ -53,9 +58,13 @@ def convert(
     root = Builder(workflow, definitions, strict, report).build()
     if advance_seeds:
         advance(root, rng)
+    boxes = list(root.children.values())
+    for box in boxes:
+        box.promoted |= {name: value for name, value in (promoted or {}).items() if name in box.promoted}
     tokens = Tokens(root, definitions, now or datetime.now().astimezone())
     tokens.fill_primitives()
-    return Conversion(_Emitter(root, definitions, strict, report, rng, tokens).prompt(), report)
+    prompt = _Emitter(root, definitions, strict, report, rng, tokens).prompt()
+    return Conversion(prompt, report, frozenset(name for box in boxes for name in box.promoted))
 
 
 @dataclass(frozen=True, slots=True)
