@@ -59,7 +59,8 @@ class Pages:
 
     def match(self, tokens: Sequence[int], max_tokens: int) -> list[Node]:
         """The longest computed prefix of at most `max_tokens`, as nodes from the root down. Locks nothing."""
-        path, node = [], self.root
+        path: list[Node] = []
+        node = self.root
         if not self.reuses:
             return path
         for start in range(0, max_tokens - self.page_size + 1, self.page_size):
