@@ -26,7 +26,7 @@ class PagedForward:
 
     batch: Batch
     key_values: KeyValues
-    windows: Mapping[int, int]
+    windows: Mapping[int, Window]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ def attend(
     if position_bias is not None or attention_mask is not None:
         raise Unsupported(f"{type(module).__name__} brings its own mask or position bias")
     batch, index = paged.batch, module.layer_idx
+    query = _at_their_positions(module, query, batch)
     assert isinstance(index, int), index
     new_keys, new_values = key[0].transpose(0, 1), value[0].transpose(0, 1)
     heads = new_keys.shape[1]
@@ -78,6 +79,19 @@ def attend(
     parts += [_prefill(layer, chunk, query[0], key[0], value[0]) for chunk in batch.chunks]
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
     return out.unflatten(0, (num_rows, -1)), None
+
+
+def _at_their_positions(module: torch.nn.Module, query: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Layers of Llama 4 without rotation scale a query by its place in the forward, and mean its position."""
+    if not getattr(module, "attn_temperature_tuning", False) or module.use_rope:
+        return query
+
+    def scale(places: torch.Tensor) -> torch.Tensor:
+        return torch.log1p(torch.floor((places + 1.0) / module.floor_scale)) * module.attn_scale + 1.0
+
+    positions = batch.position_ids[0]
+    wanted = scale(positions) / scale(torch.arange(len(positions), device=query.device))
+    return (query * wanted[:, None]).to(query.dtype)
 
 
 def _decode(layer: _Layer, group: DecodeGroup, query: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,28 @@ from treadle_kernels import kv_write, paged_attention
 # A group costs about as many operations a layer as reading this many padded pages.
 _PAGES_WORTH_A_GROUP = 12
 
-Window = int | None
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Each position sees the last `length` ones, itself among them."""
+
+    length: int
+
+    def first_seen(self, positions: torch.Tensor) -> torch.Tensor:
+        return positions - (self.length - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunked:
+    """Each position sees those from the last multiple of `length` on."""
+
+    length: int
+
+    def first_seen(self, positions: torch.Tensor) -> torch.Tensor:
+        return positions // self.length * self.length
+
+
+Window = Sliding | Chunked | None
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -46,7 +67,7 @@ class DecodeGroup:
         positions = torch.arange(self.pages.shape[1] * self.page_size, device=self.pages.device)
         hidden = positions >= self.lengths[:, None]
         if window is not None:
-            hidden |= positions < self.lengths[:, None] - window
+            hidden |= positions < window.first_seen(self.lengths[:, None] - 1)
         bias = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
         return bias.repeat_interleave(heads, 0)[:, None]
 
@@ -76,14 +97,14 @@ class Chunk:
 
     def _make_bias(self, window: Window, dtype: torch.dtype, explicit: bool) -> torch.Tensor | None:
         length = self.start + self.count
-        is_causal = self.block == 1 and not self.spans and (window is None or window >= length)
+        is_causal = self.block == 1 and not self.spans and (window is None or window.length >= length)
         if is_causal and self.start == 0 and not explicit:
             return None
         queries = torch.arange(self.start, length, device=self.pages.device)[:, None]
         keys = torch.arange(length, device=self.pages.device)[None]
         hidden = keys // self.block > queries // self.block
         if window is not None:
-            hidden |= keys <= queries - window
+            hidden |= keys < window.first_seen(queries)
         for start, stop in self.spans:
             hidden &= ~((queries >= start) & (queries < stop) & (keys >= start) & (keys < stop))
         return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)

@@ -27,7 +27,7 @@ from transformers.utils import logging
 
 from runtime.llm import composed, packed_linear, processors, weight_count
 from runtime.llm.attention import IMPLEMENTATION, PagedForward
-from runtime.llm.batch import build
+from runtime.llm.batch import Chunked, Sliding, Window, build
 from runtime.llm.dllm import families
 from runtime.llm.dllm.blocks import BlockStyle
 from runtime.llm.key_values import KeyValues, LayerShape
@@ -40,7 +40,9 @@ _SUPPORTED = (
     "supported are GGUF files and folders of decoder-only models whose attention goes through transformers'"
     " attention interface, such as Llama, Qwen, Mistral, Gemma, Phi, OLMo, Granite and SmolLM"
 )
-_ATTENTION_KINDS = frozenset(["full_attention", "sliding_attention", "hybrid", "hybrid_sliding"])
+_ATTENTION_KINDS = frozenset(
+    ["full_attention", "sliding_attention", "chunked_attention", "hybrid", "hybrid_sliding"]
+)
 _STATE_KINDS = frozenset(["linear_attention", "conv", "hybrid", "hybrid_sliding"])
 _OTHER_KINDS = frozenset(["moe", "mlp"])
 _PROBE_CHUNKS = (7, 1, 3, 1)
@@ -57,7 +59,7 @@ class LanguageModel:
     network: Any
     device: torch.device
     shapes: Mapping[int, LayerShape]
-    windows: Mapping[int, int]
+    windows: Mapping[int, Window]
     context_length: int
     num_hidden: int
     end_ids: frozenset[int]
@@ -184,7 +186,7 @@ def _file_arguments(path: Path) -> dict[str, Any]:
     return {"gguf_file": path.name, "quantization_config": GgufConfig(dequantize=True)}
 
 
-def _windows(network: Any, config: Any, name: str) -> dict[int, int]:
+def _windows(network: Any, config: Any, name: str) -> dict[int, Window]:
     """Which layers see a limited past. Some models pass a window along and never apply it, so their word for
     a call is not taken: it is the layer types, or whether the model's code makes a sliding mask at all.
     """
@@ -198,7 +200,9 @@ def _windows(network: Any, config: Any, name: str) -> dict[int, int]:
     if strange:
         raise Unsupported(f"{name} has layers of kind {', '.join(sorted(strange))}; {_SUPPORTED}")
     sliding = [index for index, kind in enumerate(kinds) if kind in ("sliding_attention", "hybrid_sliding")]
-    return {} if window is None else dict.fromkeys(sliding, window)
+    chunked = [index for index, kind in enumerate(kinds) if kind == "chunked_attention"]
+    found: dict[int, Window] = {} if window is None else dict.fromkeys(sliding, Sliding(window))
+    return found | {index: Chunked(config.attention_chunk_size) for index in chunked}
 
 
 def _kinds(config: Any) -> list[str] | None:
@@ -210,7 +214,7 @@ def _kinds(config: Any) -> list[str] | None:
 def _probe(
     network: Any,
     config: Any,
-    windows: Mapping[int, int],
+    windows: Mapping[int, Window],
     states: States | None,
     name: str,
     device: torch.device,
@@ -244,7 +248,7 @@ def _probe(
 def _paged_logits(
     network: Any,
     tokens: list[int],
-    windows: Mapping[int, int],
+    windows: Mapping[int, Window],
     states: States | None,
     device: torch.device,
     axes: int,

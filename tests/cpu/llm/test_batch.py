@@ -1,6 +1,6 @@
 import torch
 
-from runtime.llm.batch import build, group_sizes
+from runtime.llm.batch import Chunked, Sliding, build, group_sizes
 from runtime.llm.sequence import Row, TokenSequence
 
 
@@ -33,13 +33,24 @@ def test_rows_of_very_different_lengths_are_not_padded_to_one_another() -> None:
 def test_a_window_hides_the_far_past() -> None:
     batch = build([row(list(range(7)), 6, [0, 1]), row([1, 2, 3], 0, [2])], 4, torch.device("cpu"))
     (group,), (chunk,) = batch.decode_groups, batch.chunks
-    seen = group.bias(1, 3, torch.float32)[0, 0] == 0
+    seen = group.bias(1, Sliding(3), torch.float32)[0, 0] == 0
     assert seen.tolist() == [False] * 4 + [True] * 3 + [False]
     assert chunk.bias(None, torch.float32, explicit=False) is None
-    assert chunk.bias(3, torch.float32, explicit=False) is None
-    narrow = chunk.bias(2, torch.float32, explicit=False)
+    assert chunk.bias(Sliding(3), torch.float32, explicit=False) is None
+    narrow = chunk.bias(Sliding(2), torch.float32, explicit=False)
     assert narrow is not None
     assert (narrow == 0).tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+
+
+def test_a_chunked_layer_sees_from_the_last_multiple_on() -> None:
+    batch = build([row(list(range(7)), 6, [0, 1]), row([1, 2, 3, 4], 0, [2])], 4, torch.device("cpu"))
+    (group,), (chunk,) = batch.decode_groups, batch.chunks
+    seen = group.bias(1, Chunked(4), torch.float32)[0, 0] == 0
+    assert seen.tolist() == [False] * 4 + [True] * 3 + [False]
+    assert chunk.bias(Chunked(4), torch.float32, explicit=False) is None
+    narrow = chunk.bias(Chunked(3), torch.float32, explicit=False)
+    assert narrow is not None
+    assert (narrow == 0).long().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]]
 
 
 def test_a_row_with_guesses_decodes_at_each_of_its_positions() -> None:

@@ -49,6 +49,16 @@ SERVED = {
     | {"sliding_window": 8, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 20.0},
     "gemma3_text": SMALL | HEADS | {"sliding_window": 8, "query_pre_attn_scalar": 16},
     "gpt_oss": SMALL | HEADS | WINDOW | {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "llama4_text": SMALL
+    | HEADS
+    | {
+        "intermediate_size_mlp": 96,
+        "num_hidden_layers": 4,
+        "num_local_experts": 4,
+        "attention_chunk_size": 6,
+        "floor_scale": 4,
+        "attn_scale": 2.0,
+    },
     "phi3": SMALL,
     "gpt2": GPT2,
 }
