@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.language_metrics import LanguageFigures, LanguageTimes
+
 if TYPE_CHECKING:
     from app.startup import Studio
 
@@ -28,6 +30,7 @@ class Metrics:
         self._seconds = Histogram(
             "treadle_prompt_seconds", "From start to end of a prompt", registry=self._registry
         )
+        self.llm_times = LanguageTimes(self._registry)
         queue = Gauge("treadle_queue_length", "Prompts that wait or run", registry=self._registry)
         queue.set_function(queue_length)
 
@@ -46,6 +49,7 @@ class Metrics:
     def watched(self, studio: Studio) -> Studio:
         """Reuse is counted by the runtimes themselves, so it is read when somebody asks."""
         self._registry.register(_Reuse(studio))
+        self._registry.register(LanguageFigures(studio.llm))
         return studio
 
     def text(self) -> bytes:

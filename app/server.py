@@ -100,7 +100,7 @@ _QUEUE_LOCK = "treadle.queue.lock"
 
 
 def build_studio(config: Config, files: Files, metrics: Metrics) -> Studio:
-    return load(config, files, metrics.llm_forward, metrics.diffusion_forward)
+    return load(config, files, metrics.llm_forward, metrics.diffusion_forward, metrics.llm_times.observe)
 
 
 def build_app(config: Config, loader: Loader = build_studio) -> web.Application:

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -32,9 +32,6 @@ from app.revive import NO_METADATA
 from app.workflow.schema import is_workflow
 from runtime.llm.api import Completion, Image
 from runtime.platform.handle import Handle
-
-if TYPE_CHECKING:
-    import torch
 
 PREFIX = "workflow:"
 _SETTINGS = ("seed", "temperature", "top_p", "max_tokens", "max_completion_tokens")
@@ -136,7 +133,7 @@ def _stored(folder: Path, media: Sequence[Any]) -> list[str]:
     for each in media:
         if not isinstance(each, Image):
             raise BadRequest("A workflow takes text and images; videos and sounds have no place in it")
-        pixels = cast("torch.Tensor", each.pixels).numpy()
+        pixels = each.pixels.numpy()
         digest = hashlib.blake2b(pixels.tobytes() + repr(pixels.shape).encode(), digest_size=16)
         name = f"chat_{digest.hexdigest()}.png"
         if not (folder / name).exists():
