@@ -40,6 +40,10 @@ def serve(argv: list[str]) -> int:
     logging.basicConfig(level=config.log_level, format="%(message)s")
     if config.ignored_flags:
         logging.info("accepted and ignored: %s", " ".join(config.ignored_flags))
+    if config.encoder_only is not None:
+        from app.encoder_server import run_encoder
+
+        return run_encoder(config)
     from app.serve import run_server
 
     return run_server(config)

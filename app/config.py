@@ -55,7 +55,10 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`cors_origin` None means that the origin guard stands instead. `listen` are addresses to bind."""
+    """`cors_origin` None means that the origin guard stands instead. `listen` are addresses to bind.
+
+    With `encoder_only` the process serves the encoder of that language model and nothing else.
+    """
 
     directories: Directories
     listen: tuple[str, ...] = ("127.0.0.1",)
@@ -70,6 +73,8 @@ class Config:
     multi_user: bool = False
     device: str | None = None
     custom_model_runner: str | None = None
+    encoder_only: str | None = None
+    encoder_url: str | None = None
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
     mem_fraction_static: float | None = None

@@ -5,7 +5,7 @@ AppError
   Forbidden     403  a name that leaves its folder, a foreign origin
   NotFound      404
   Conflict      409  it exists already
-  Unavailable   503  starting failed, or the server is closing
+  Unavailable   503  starting failed, the server is closing, or a process that it needs is away
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aiohttp import web
 
 from app.files import UnsafeName
 from nodes.context import NodeInputError
-from runtime.platform.errors import MissingFile, RuntimeFault
+from runtime.platform.errors import MissingFile, RuntimeFault, Unreachable
 
 
 class AppError(Exception):
@@ -65,6 +65,8 @@ def as_app_error(error: Exception) -> AppError | None:
             return Forbidden(str(error))
         case MissingFile():
             return NotFound(str(error))
+        case Unreachable():
+            return Unavailable(str(error))
         case NodeInputError() | RuntimeFault():
             return BadRequest(str(error))
         case _:

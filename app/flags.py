@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from app import writing_flags
 from app.config import PROJECT, BadConfig, Config, Directories
@@ -56,6 +57,8 @@ def parse(argv: Sequence[str]) -> Config:
         multi_user=parsed.multi_user,
         device="cpu" if parsed.cpu else None,
         custom_model_runner=_runner(parsed.custom_model_runner),
+        encoder_only=_encoder_model(parsed),
+        encoder_url=parsed.encoder_url,
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
         mem_fraction_static=parsed.mem_fraction_static,
@@ -131,6 +134,18 @@ def _parser() -> argparse.ArgumentParser:
         "--custom-model-runner",
         metavar="FILE.py:CLASS",
         help="let a class of your own compute every forward of language models; the file is code and runs",
+    )
+    work.add_argument(
+        "--encoder-only",
+        action="store_true",
+        help="serve only what turns images, video and sound into features, of the language model --model",
+    )
+    work.add_argument("--model", metavar="NAME", help="the language model of --encoder-only")
+    work.add_argument(
+        "--encoder-url",
+        type=_http_url,
+        metavar="URL",
+        help="let a process with --encoder-only encode images, video and sound, and load no encoder here",
     )
     work.add_argument(
         "--max-running-jobs", type=_positive, default=8, metavar="N", help="1 gives strict order"
@@ -227,6 +242,22 @@ def _runner(named: str | None) -> str | None:
             f"--custom-model-runner {named}: there is no such file; it is written as file.py:Class"
         )
     return named
+
+
+def _encoder_model(parsed: argparse.Namespace) -> str | None:
+    name: str | None = parsed.model
+    if parsed.encoder_only == (name is None):
+        raise BadConfig("--encoder-only and --model NAME need one another")
+    if parsed.encoder_only and parsed.encoder_url is not None:
+        raise BadConfig("--encoder-only and --encoder-url exclude each other")
+    return name
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise argparse.ArgumentTypeError(f"{text} is no address such as http://127.0.0.1:8190")
+    return text
 
 
 def _log_level(words: list[str]) -> str:

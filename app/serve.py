@@ -40,14 +40,14 @@ async def _serve(config: Config) -> int:
         raise BadConfig(f"the directories cannot be prepared: {error}") from None
     try:
         log.info("Starting server\n")
-        bound = await _listen(runner, config)
+        bound = await listen(runner, config)
         for address in bound:
-            log.info("To see the GUI go to: %s", _url(config, address))
+            log.info("To see the GUI go to: %s", url(config, address))
         if config.quick_test:
             return await _loads(app)
         if config.open_browser:
-            await asyncio.to_thread(_open_browser, _url(config, bound[0]))
-        await _told_to_stop()
+            await asyncio.to_thread(_open_browser, url(config, bound[0]))
+        await told_to_stop()
     finally:
         log.info("Stopping")
         await runner.cleanup()
@@ -60,7 +60,7 @@ def _keep_what_is_said(logs: Logs) -> None:
     sys.stdout, sys.stderr = Tee(sys.stdout, logs), Tee(sys.stderr, logs)
 
 
-async def _listen(runner: web.AppRunner, config: Config) -> list[str]:
+async def listen(runner: web.AppRunner, config: Config) -> list[str]:
     """The addresses that could be bound: a machine may lack IPv6, for one. Raises when it is none."""
     bound, failures = [], []
     for address in config.listen:
@@ -87,7 +87,7 @@ async def _loads(app: web.Application) -> int:
     return 0
 
 
-async def _told_to_stop() -> None:
+async def told_to_stop() -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -97,7 +97,7 @@ async def _told_to_stop() -> None:
     await stop.wait()
 
 
-def _url(config: Config, address: str) -> str:
+def url(config: Config, address: str) -> str:
     scheme = "http" if config.tls_certificate is None else "https"
     host = f"[{address}]" if ":" in address else address
     return f"{scheme}://{host}:{config.port}"
@@ -111,13 +111,13 @@ def _tls(config: Config) -> ssl.SSLContext | None:
     return context
 
 
-def _open_browser(url: str) -> None:
+def _open_browser(address: str) -> None:
     """A machine without one is no fault: the line with the address is printed anyway."""
     if sys.platform.startswith("linux") and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):
         # what is left then are browsers that would take over the terminal
         return
-    reachable = url.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
+    reachable = address.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")
     with contextlib.suppress(webbrowser.Error):
         webbrowser.open(reachable)

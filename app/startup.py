@@ -68,6 +68,7 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
         llm=LanguageEngine(
             models=models,
             adapters=files.adapter_paths,
+            encoder_url=config.encoder_url,
             device=device,
             mem_fraction_static=config.mem_fraction_static,
             speculative_algorithm=config.writing.speculative_algorithm,

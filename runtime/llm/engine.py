@@ -20,11 +20,14 @@ import psutil
 import torch
 
 from runtime.llm import adapter_file, dllm, encoder_decoder, gguf_header, model, text
-from runtime.llm.api import LanguageStats, Request
+from runtime.llm.api import LanguageStats, Request, media_of
 from runtime.llm.compat_lane import CompatLane
 from runtime.llm.dllm.writer import BlockWriter
+from runtime.llm.encoder_client import EncoderClient
+from runtime.llm.encoder_wire import fingerprint
 from runtime.llm.lane import Deliver, Lane, Writer
 from runtime.llm.runner import Runner
+from runtime.llm.stopwatch import OnTime, Stopwatch
 from runtime.llm.writing import TokenWriter
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault, Unsupported
@@ -34,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _PAGE_BYTES_AT_MOST = 2 << 30
 _NUM_PREPARING_THREADS = 2
+_NUM_ASKING_THREADS = 8
 
 AnyLane = Lane | CompatLane
 
@@ -42,13 +46,14 @@ class Engine:
     """Implements `runtime.llm.api.LanguageRuntime`.
 
     `models` is asked anew for each request, so files may come and go. So is `adapters`, the LoRA folders by
-    name; each model keeps `max_adapter_bytes` of them for later requests. `num_pages` None means what memory
-    allows, `dtype` None the fastest that keeps answers (see `model.load`), and `on_forward` is told the
-    number of rows of each forward. Without `prefix_cache` every prompt is computed whole.
-    `mem_fraction_static` is the share of all memory that weights and pages
-    of loaded models may take together; None leaves pages a quarter of what is free. The
-    `speculative_algorithm` "NGRAM" guesses up to `num_draft_tokens` tokens of an
-    answer from what was said before. Models that write in blocks do it by `dllm_algorithm`, one of
+    name; each model keeps `max_adapter_bytes` of them for later requests. With an `encoder_url` media are
+    encoded by the encoder process there, and no model has an encoder of its own. `num_pages` None means what
+    memory allows, `dtype` None the fastest that keeps answers (see `model.load`), and `on_forward` is told
+    the number of rows of each forward, `on_time` how long requests wait. Without `prefix_cache` every prompt
+    is computed whole. `mem_fraction_static` is the share of all memory that weights and pages of loaded
+    models may take together; None leaves pages a quarter of what is free. The `speculative_algorithm` "NGRAM"
+    guesses up to `num_draft_tokens` tokens of an answer from what was said before. Models that write in
+    blocks do it by `dllm_algorithm`, one of
     `runtime.llm.dllm.algorithms`, with these settings of it.
     """
 
@@ -67,6 +72,7 @@ class Engine:
         max_feature_bytes: int = 256 << 20,
         adapters: Callable[[], Mapping[str, Path]] = dict,
         max_adapter_bytes: int = 512 << 20,
+        encoder_url: str | None = None,
         speculative_algorithm: str | None = None,
         num_draft_tokens: int = 6,
         dllm_algorithm: str = dllm.DEFAULT,
@@ -74,6 +80,7 @@ class Engine:
         threads: int | None = None,
         runner: type[Runner] = Runner,
         on_forward: Callable[[int], None] | None = None,
+        on_time: OnTime | None = None,
     ) -> None:
         self._models = models
         self._device = torch.device(device)
@@ -87,6 +94,7 @@ class Engine:
         self._max_feature_bytes = max_feature_bytes
         self._adapters = adapters
         self._max_adapter_bytes = max_adapter_bytes
+        self._encoder_url = encoder_url
         if speculative_algorithm not in (None, "NGRAM"):
             raise Unsupported(
                 f"unknown speculative algorithm {speculative_algorithm!r}; supported is NGRAM, or none"
@@ -96,6 +104,7 @@ class Engine:
         self._threads = threads
         self._runner = runner
         self._on_forward = on_forward
+        self._on_time = on_time
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lanes: dict[str, AnyLane] = {}
         self._loads: dict[str, Future[AnyLane]] = {}
@@ -104,6 +113,8 @@ class Engine:
         self._is_closed = False
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="llm-load")
         self._preparers = ThreadPoolExecutor(_NUM_PREPARING_THREADS, thread_name_prefix="llm-prepare")
+        # Apart from the others, so that an encoder that is slow or away holds back no request of text.
+        self._askers = ThreadPoolExecutor(_NUM_ASKING_THREADS, thread_name_prefix="llm-ask")
         self._thread = threading.Thread(target=self._run, name="llm-engine", daemon=True)
         self._thread.start()
 
@@ -124,7 +135,8 @@ class Engine:
         if self._is_closed:
             handle.deliver(Failed(request.id, RuntimeFault("the language runtime is closed")))
         else:
-            self._inbox.put(partial(self._accept, request, handle.deliver))
+            deliver = handle.deliver if self._on_time is None else Stopwatch(handle.deliver, self._on_time)
+            self._inbox.put(partial(self._accept, request, deliver))
         return handle
 
     def cancel(self, request_id: str) -> None:
@@ -146,6 +158,7 @@ class Engine:
             self._thread.join()
         self._loader.shutdown(wait=False, cancel_futures=True)
         self._preparers.shutdown(wait=False, cancel_futures=True)
+        self._askers.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, act: Callable[[], None]) -> None:
         """Have the engine's thread do it, and wait for that."""
@@ -276,7 +289,8 @@ class Engine:
 
     def _prepare_soon(self, request: Request, load: Future[AnyLane]) -> None:
         if not self._is_closed:
-            self._preparers.submit(self._prepare, request, load)
+            asks = self._encoder_url is not None and media_of(request)
+            (self._askers if asks else self._preparers).submit(self._prepare, request, load)
 
     def _prepare(self, request: Request, load: Future[AnyLane]) -> None:
         try:
@@ -312,7 +326,9 @@ class Engine:
     def _make_paged_lane(self, path: Path, known: Mapping[str, Path]) -> Lane:
         with building, gguf_header.read_once():
             codec = text.load(path, known)
-            loaded = model.load(path, self._device, self._dtype, known)
+            loaded = model.load(path, self._device, self._dtype, known, encodes=self._encoder_url is None)
+        if self._encoder_url is not None and loaded.processor is not None:
+            loaded = replace(loaded, encoder=self._encoder_client(self._encoder_url, path, loaded))
         # Pages hold whole blocks, since what a page holds depends on all of a block.
         page_size = self._page_size if loaded.blocks is None else lcm(self._page_size, loaded.blocks.length)
         max_rows, num_kept_states = self._affordable_states(loaded)
@@ -332,6 +348,10 @@ class Engine:
             runner=self._runner,
             on_forward=self._on_forward,
         )
+
+    def _encoder_client(self, url: str, path: Path, loaded: model.LanguageModel) -> EncoderClient:
+        dtype = loaded.network.dtype
+        return EncoderClient(url, path.name, fingerprint(path), self._device, dtype, self._max_feature_bytes)
 
     def _writer(self, loaded: model.LanguageModel) -> Writer:
         if loaded.blocks is None:

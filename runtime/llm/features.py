@@ -19,7 +19,7 @@ _ITEMS_A_FORWARD = 8
 class FeatureStore:
     """`max_bytes` bounds what is kept between steps; what a step needs it has, whatever the bound.
 
-    Touched by the engine's thread only.
+    Touched by one thread only, the engine's or an encoder's.
     """
 
     def __init__(self, processor: Processor, network: Any, max_bytes: int) -> None:
@@ -36,7 +36,7 @@ class FeatureStore:
         wanted = list(_wanted(rows))
         if not wanted:
             return {}
-        known = self._features({placed.item.hash: placed.item for placed, _, _ in wanted}.values())
+        known = self.encoded(placed.item for placed, _, _ in wanted)
         if self._processor.takes_embeddings:
             return embedded(self._network, rows, known)
         parts: dict[Kind, list[Features]] = {}
@@ -45,10 +45,11 @@ class FeatureStore:
             parts.setdefault(placed.item.kind, []).append(part)
         return self._processor.arguments({kind: _joined(each) for kind, each in parts.items()})
 
-    def _features(self, items: Iterable[Item]) -> dict[bytes, Features]:
+    def encoded(self, items: Iterable[Item]) -> dict[bytes, Features]:
+        """The features of each by its hash."""
         known: dict[bytes, Features] = {}
         missing: dict[Kind, list[Item]] = {}
-        for item in items:
+        for item in {item.hash: item for item in items}.values():
             features = item.features or self._take(item.hash)
             if features is None:
                 missing.setdefault(item.kind, []).append(item)

@@ -89,6 +89,8 @@ class Intake:
         if processor is None:
             return self.codec.prompt_ids(request), None
         items = processor.items(media_of(request))
+        if self._model.encoder is not None and not isinstance(request, TokenizeRequest):
+            items = self._model.encoder.fill(items)
         tokens = self.codec.prompt_ids(request, processor.template(items))
         return tokens, processor.prompt(tokens, items, self._model.network) if items else None
 

@@ -25,11 +25,12 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from runtime.llm import composed, packed_linear, processors, weight_count
+from runtime.llm import composed, half_network, packed_linear, processors, weight_count
 from runtime.llm.attention import IMPLEMENTATION, PagedForward
 from runtime.llm.batch import Chunked, Sliding, Window, build
 from runtime.llm.dllm import families
 from runtime.llm.dllm.blocks import BlockStyle
+from runtime.llm.encoder_client import EncoderClient
 from runtime.llm.key_values import KeyValues, LayerShape
 from runtime.llm.processors.base import Processor
 from runtime.llm.sequence import Row, TokenSequence
@@ -53,7 +54,8 @@ _PROBE_PAGE_SIZE = 4
 class LanguageModel:
     """`shapes` are the layers' keys and values, `states` what layers carry from token to token beside them;
     `num_hidden` counts the hidden states that transformers reports. Models that take more than text have a
-    `processor`, and those that write in blocks, by diffusion, have `blocks`.
+    `processor`, and those that write in blocks, by diffusion, have `blocks`. Where media are encoded in
+    another process, the network has no encoder, and `encoder` asks for features.
     """
 
     network: Any
@@ -65,8 +67,9 @@ class LanguageModel:
     end_ids: frozenset[int]
     processor: Processor | None = None
     states: Mapping[StateKey, StateShape] = field(default_factory=dict)
-    blocks: BlockStyle | None = None
     weight_bytes: int = 0
+    blocks: BlockStyle | None = None
+    encoder: EncoderClient | None = None
 
     @property
     def position_axes(self) -> int:
@@ -84,21 +87,24 @@ class LanguageModel:
 
 
 def load(
-    path: Path, device: torch.device, dtype: torch.dtype | None, others: Mapping[str, Path] | None = None
+    path: Path,
+    device: torch.device,
+    dtype: torch.dtype | None,
+    others: Mapping[str, Path] | None = None,
+    *,
+    encodes: bool = True,
 ) -> LanguageModel:
     """`dtype` None is the fastest that keeps answers: bfloat16 on an accelerator, on a CPU float32 with
     weights of linear layers kept in float16. `others` are the models from which a folder may borrow its
-    language part, by name.
+    language part, by name. One that does not `encode` media itself is loaded without its encoder.
     """
     if not path.exists():
         raise MissingFile(f"there is no language model at {path.name}")
-    _silence_progress_bars()
-    halves = dtype is None and packed_linear.can_halve(device)
-    if dtype is None:
-        dtype = torch.float32 if device.type == "cpu" else torch.bfloat16
+    silence_progress_bars()
+    dtype, halves = number_format(device, dtype)
     try:
         weight_count.check_fits(path, device, dtype)
-        network, processor = _read(path, dtype, others or {})
+        network, processor = _read(path, dtype, others or {}, encodes)
     except RuntimeFault:
         raise
     except Exception as error:
@@ -107,18 +113,29 @@ def load(
     return adopt(network.eval().requires_grad_(False).to(device), path.name, device, processor, halves=halves)
 
 
-def _read(path: Path, dtype: torch.dtype, others: Mapping[str, Path]) -> tuple[Any, Processor | None]:
+def number_format(device: torch.device, dtype: torch.dtype | None) -> tuple[torch.dtype, bool]:
+    """What is computed in, and whether weights of linear layers are kept in half of it."""
+    if dtype is not None:
+        return dtype, False
+    return torch.float32 if device.type == "cpu" else torch.bfloat16, packed_linear.can_halve(device)
+
+
+def _read(
+    path: Path, dtype: torch.dtype, others: Mapping[str, Path], encodes: bool
+) -> tuple[Any, Processor | None]:
     if path.is_file():
         return _read_text_model(path, dtype), None
     if composed.is_composed(path):
         language = _read_text_model(composed.language_path(path, others), dtype)
-        return composed.read(path, language, others)
+        return composed.read(path, language, others, encodes=encodes)
     config = AutoConfig.from_pretrained(path, local_files_only=True)
     if not processors.is_known(config):
         return _read_text_model(path, dtype), None
-    network = AutoModelForMultimodalLM.from_pretrained(
-        path, dtype=dtype, attn_implementation=implementations(config), local_files_only=True
-    )
+    settings = {"dtype": dtype, "attn_implementation": implementations(config)}
+    if encodes:
+        network = AutoModelForMultimodalLM.from_pretrained(path, local_files_only=True, **settings)
+    else:
+        network = half_network.load(path, config, "language", **settings)
     return network, processors.families()[config.model_type].load(path, config)
 
 
@@ -132,15 +149,15 @@ def _read_text_model(path: Path, dtype: torch.dtype) -> Any:
     )
 
 
-def implementations(config: Any) -> str | dict[str, str]:
-    """The language part attends on pages; towers keep what transformers chooses for them."""
+def implementations(config: Any, kind: str = IMPLEMENTATION) -> str | dict[str, str]:
+    """The language part attends on pages, or as said; towers keep what transformers chooses for them."""
     text = config.get_text_config()
     parts = {name: getattr(config, name, None) for name in config.sub_configs}
     mine = [name for name, part in parts.items() if part is text]
-    return dict.fromkeys(mine, IMPLEMENTATION) if mine else IMPLEMENTATION
+    return dict.fromkeys(mine, kind) if mine else kind
 
 
-def _silence_progress_bars() -> None:
+def silence_progress_bars() -> None:
     logging.disable_progress_bar()
     # This one asks nobody.
     modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)
@@ -172,8 +189,8 @@ def adopt(
         end_ids=frozenset([end_ids] if isinstance(end_ids, int) else end_ids or ()),
         processor=processor,
         states={} if states is None else states.shapes,
-        blocks=blocks,
         weight_bytes=weight_count.held(network),
+        blocks=blocks,
     )
 
 
@@ -227,7 +244,7 @@ def _probe(
         paged, key_values = _paged_logits(network, tokens, windows, states, device, axes)
         if not key_values.shapes:
             raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
-        network.set_attn_implementation("eager")
+        network.set_attn_implementation(implementations(network.config, "eager"))
         expected = network(input_ids=torch.tensor([tokens], device=device), use_cache=False).logits[0]
         network.set_attn_implementation(implementations(network.config))
     except RuntimeFault:

@@ -3,6 +3,7 @@
 RuntimeFault
   Unsupported   the input is valid but this runtime cannot serve it; the message names what is supported
   MissingFile   a model or one of its parts is not on disk
+  Unreachable   another process that is needed does not answer
   OutOfMemory   the smallest possible batch of the request does not fit; the message names its size
 """
 
@@ -16,6 +17,10 @@ class Unsupported(RuntimeFault):
 
 
 class MissingFile(RuntimeFault):
+    pass
+
+
+class Unreachable(RuntimeFault):
     pass
 
 
