@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.compat.host import Host, find_host, host, set_host
 from app.compat.packs import load_packs, run_prestartup
@@ -24,6 +25,9 @@ from app.graph.turns import PackTurns
 from nodes.registry import Registry
 from runtime.diffusion.api import DiffusionRuntime
 from runtime.llm.api import LanguageRuntime
+
+if TYPE_CHECKING:
+    from runtime.llm.stopwatch import OnTime
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +52,13 @@ class Studio:
         self.llm.close()
 
 
-def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_forward: OnForward) -> Studio:
+def load(
+    config: Config,
+    files: Files,
+    on_llm_forward: OnForward,
+    on_diffusion_forward: OnForward,
+    on_llm_time: OnTime | None = None,
+) -> Studio:
     """Blocks for seconds; raises when a part of the program itself cannot be loaded."""
     if find_host() is None:
         set_host(Host(config, files))
@@ -77,6 +87,7 @@ def load(config: Config, files: Files, on_llm_forward: OnForward, on_diffusion_f
             dllm_settings=dict(config.writing.dllm_settings),
             runner=Runner if named is None else custom_runner.load(named),
             on_forward=on_llm_forward,
+            on_time=on_llm_time,
         ),
         diffusion=DiffusionEngine(language_models=models, device=device, on_forward=on_diffusion_forward),
     )
