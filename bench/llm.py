@@ -58,7 +58,12 @@ def main() -> None:
         print(measure(contenders, count, options), flush=True)
     clock = CLOCKS[options.clock]
     print(structure(engine, clock, count=16, tokens=options.tokens, rounds=options.rounds), flush=True)
-    print(shared_prefix(engine, clock, count=16 if options.quick else 64, shared=512), flush=True)
+    forgetful = Engine(
+        lambda: {"bench": options.model}, threads=options.threads, dtype=dtype, prefix_cache=False
+    )
+    count = 16 if options.quick else 64
+    print(shared_prefix(engine, forgetful, clock, count=count, shared=512), flush=True)
+    forgetful.close()
     guessing = Engine(
         lambda: {"bench": options.model}, threads=options.threads, dtype=dtype, speculative_algorithm="NGRAM"
     )
