@@ -2,18 +2,21 @@
 
 Prints, for each number of concurrent requests with prompts of differing lengths, the generated tokens a
 second of all together (prompts included in the time): `generate` one request after the other, transformers'
-own continuous batching (`generate_batch`, warm), and the runtime. The three take turns, so that a noisy
-machine treats them alike. Then what a JSON schema costs, what a common beginning of prompts
-saves, and what guesses at the next tokens bring.
+own continuous batching (`generate_batch`, warm), the runtime, and where llama-cpp-python is installed its
+server on the same GGUF file, whose weights stay packed. They take turns, so that a noisy machine treats them
+alike. Then what a JSON schema costs, what a common beginning of prompts saves, and what guesses at the next
+tokens bring.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +25,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, GenerationConfig, GgufConfig
 
+from bench import llama_server
 from bench.llm_features import shared_prefix, speculation, structure
 from runtime.llm.api import CompleteRequest, SamplingParams
 from runtime.llm.engine import Engine
@@ -35,7 +39,11 @@ Contender = Callable[[Prompts, int], Answers]
 
 
 def main() -> None:
-    options = parse()
+    with contextlib.ExitStack() as stack:
+        compare(parse(), stack)
+
+
+def compare(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     torch.set_num_threads(options.threads)
     logging.disable(logging.WARNING)
     dtype = getattr(torch, options.dtype)
@@ -47,15 +55,24 @@ def main() -> None:
         "generate_batch": lambda prompts, tokens: batched(network, prompts, tokens),
         "treadle": lambda prompts, tokens: concurrent(engine, prompts, tokens),
     }
+    clocks = dict.fromkeys(contenders, CLOCKS[options.clock])
+    lack = llama_server.missing(options.llama_python, options.model)
+    if lack is None:
+        server = stack.enter_context(
+            llama_server.serving(options.llama_python, options.model, options.threads)
+        )
+        contenders["llama.cpp"] = server.answer
+        clocks["llama.cpp"] = server.cpu_seconds if options.clock == "cpu" else time.perf_counter
     for contender in contenders.values():
         contender(make_prompts(2, 16, 0), 2)
     setting = (
         f"{options.threads} threads, {options.tokens} tokens each, {options.dtype}, {options.clock} time"
     )
     print(f"{options.model.name}, {setting}")
-    print(f"{'requests':>8} {'generate':>9} {'generate_batch':>14} {'treadle':>8}   treadle is")
+    names = f"{'generate':>9} {'generate_batch':>14} {'llama.cpp':>13} {'treadle':>8}"
+    print(f"{'requests':>8} {names}   treadle is")
     for count in options.requests:
-        print(measure(contenders, count, options), flush=True)
+        print(measure(contenders, clocks, count, options, lack), flush=True)
     clock = CLOCKS[options.clock]
     print(structure(engine, clock, count=16, tokens=options.tokens, rounds=options.rounds), flush=True)
     forgetful = Engine(
@@ -94,6 +111,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--model", type=Path, help="a GGUF file or a folder; the packaged SmolLM2 if not given"
     )
+    parser.add_argument(
+        "--llama-python", default=sys.executable, help="the Python in which llama-cpp-python[server] is"
+    )
     options = parser.parse_args()
     options.requests = options.requests or ([4, 16] if options.quick else [1, 4, 16, 32])
     options.tokens = options.tokens or (32 if options.quick else 48)
@@ -102,24 +122,35 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def measure(contenders: dict[str, Contender], count: int, options: argparse.Namespace) -> str:
+def measure(
+    contenders: dict[str, Contender],
+    clocks: dict[str, Callable[[], float]],
+    count: int,
+    options: argparse.Namespace,
+    lack: str | None,
+) -> str:
+    """`lack` is said where there is no llama.cpp."""
     speeds: dict[str, list[float]] = {name: [] for name in contenders}
-    equal, total, clock = 0, 0, CLOCKS[options.clock]
+    equal, total = 0, 0
     for seed in range(options.rounds):
         prompts = make_prompts(count, options.longest, 1000 * count + seed)
         answers = {}
         for name, contender in contenders.items():
-            began = clock()
+            began = clocks[name]()
             answers[name] = contender(prompts, options.tokens)
             generated = sum(len(answer) for answer in answers[name])
-            speeds[name].append(generated / (clock() - began))
+            speeds[name].append(generated / (clocks[name]() - began))
         pairs = list(zip(answers["generate"], answers["treadle"]))
         total += len(pairs)
         equal += sum(theirs == ours for theirs, ours in pairs)
-    one, theirs, ours = (statistics.median(each) for each in speeds.values())
+    medians = {name: statistics.median(each) for name, each in speeds.items()}
+    one, theirs, ours = (medians[name] for name in ("generate", "generate_batch", "treadle"))
+    llama = medians.get("llama.cpp")
     return (
-        f"{count:>8} {one:>9.1f} {theirs:>14.1f} {ours:>8.1f}   {ours / one:.1f}x generate,"
-        f" {ours / theirs:.1f}x generate_batch; {equal} of {total} texts equal generate's"
+        f"{count:>8} {one:>9.1f} {theirs:>14.1f} {lack or f'{llama:.1f}':>13} {ours:>8.1f}  "
+        f" {ours / one:.1f}x generate, {ours / theirs:.1f}x generate_batch"
+        f"{'' if llama is None else f', {ours / llama:.1f}x llama.cpp'};"
+        f" {equal} of {total} texts equal generate's"
     )
 
 
