@@ -53,11 +53,13 @@ class Subscription:
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
+        self._is_woken = False
 
     def put(self, message: Numbered | Direct) -> None:
         with self._lock:
             self._store(message)
-        if not self._loop.is_closed():
+            was_woken, self._is_woken = self._is_woken, True
+        if not was_woken and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake.set)
 
     def end(self, reason: Exception) -> None:
@@ -71,11 +73,18 @@ class Subscription:
         while True:
             self._wake.clear()
             with self._lock:
+                self._is_woken = False
                 if self._ended is not None:
                     raise self._ended
                 if self._pending:
                     return self._pending.pop(next(iter(self._pending)))
             await self._wake.wait()
+
+    def unread(self, most: int) -> list[Numbered | Direct]:
+        """The next messages that are there already."""
+        with self._lock:
+            keys = list(itertools.islice(self._pending, most))
+            return [self._pending.pop(key) for key in keys]
 
     def _store(self, message: Numbered | Direct) -> None:
         if self._ended is not None:

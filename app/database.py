@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 from app.config import BadConfig
+from app.database_thread import DatabaseThread
 
 R = TypeVar("R")
 
@@ -89,58 +88,39 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._writer = _Worker("database writer")
-        self._reader = _Worker("database reader")
+        self._writer = DatabaseThread("database writer", calls_at_once=64)
+        # so that no answer waits for a longer one behind it
+        self._reader = DatabaseThread("database reader", calls_at_once=1)
 
     async def open(self) -> None:
-        await self._writer.call(lambda: self._open(self._writer))
-        await self._reader.call(lambda: self._open(self._reader))
+        await self._writer.open(self._connected)
+        await self._reader.open(self._connected)
 
     async def close(self) -> None:
         await self._reader.close()
         await self._writer.close()
 
     async def read(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        return await self._reader.call(lambda: work(self._reader.opened))
+        return await self._reader.call(work)
 
     async def write(self, work: Callable[[sqlite3.Connection], R]) -> R:
-        """All of it or, when it raises, nothing."""
+        """All of it or, when it raises, nothing. It returns when that is committed.
 
-        def transaction() -> R:
-            with self._writer.opened as connection:
-                return work(connection)
+        Writes that come together share a transaction. When one of them fails, the others' `work` is undone
+        and runs again.
+        """
+        return await self._writer.call(work)
 
-        return await self._writer.call(transaction)
-
-    def _open(self, worker: _Worker) -> None:
+    def _connected(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            worker.connection = sqlite3.connect(self._path, timeout=30)
-            worker.connection.execute("PRAGMA journal_mode = WAL")
-            worker.connection.execute("PRAGMA synchronous = NORMAL")
-            migrate(worker.connection)
+            connection = sqlite3.connect(self._path, timeout=30)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            migrate(connection)
         except (OSError, sqlite3.Error) as error:
             raise BadConfig(f"the database {self._path} cannot be opened: {error}") from None
-
-
-class _Worker:
-    """A thread and the connection that only it uses."""
-
-    def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self.connection: sqlite3.Connection | None = None
-
-    @property
-    def opened(self) -> sqlite3.Connection:
-        assert self.connection is not None, "the database is not open"
-        return self.connection
-
-    async def call(self, work: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    async def close(self) -> None:
-        await self.call(lambda: self.connection.close() if self.connection is not None else None)
-        await asyncio.to_thread(self._thread.shutdown)
+        return connection
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -24,9 +24,10 @@ class Numbered:
 
 @dataclass(slots=True)
 class _Kept:
-    """`lost` is the number of the newest event that had to go."""
+    """`lost` is the number of the newest event that had to go. `updates` are keys of events, by prompt."""
 
     events: OrderedDict[Hashable, Numbered] = field(default_factory=OrderedDict)
+    updates: dict[str, set[Hashable]] = field(default_factory=dict)
     lost: int = 0
 
 
@@ -52,11 +53,15 @@ class Replay:
         kept = self._of(event.client_id)
         key = coalescing_key(event)
         if key is None:
-            key = numbered.number
-        kept.events.pop(key, None)
-        kept.events[key] = numbered
+            kept.events[numbered.number] = numbered
+        else:
+            kept.updates.setdefault(event.prompt_id, set()).add(key)
+            kept.events.pop(key, None)
+            kept.events[key] = numbered
         if isinstance(event, ExecutionEnd):
-            _drop_progress(kept, event.prompt_id)
+            # of a prompt that ended, pictures and counts on the way are of no more use
+            for key in kept.updates.pop(event.prompt_id, ()):
+                kept.events.pop(key, None)
         while len(kept.events) > self._limit:
             kept.lost = kept.events.popitem(last=False)[1].number
 
@@ -82,14 +87,3 @@ class Replay:
             newest = next(reversed(gone.events.values())).number if gone.events else gone.lost
             self._lost_with_clients = max(self._lost_with_clients, newest)
         return kept
-
-
-def _drop_progress(kept: _Kept, prompt_id: str) -> None:
-    """Of a prompt that ended, pictures and counts on the way are of no more use."""
-    over = [
-        key
-        for key, numbered in kept.events.items()
-        if isinstance(numbered.event, COALESCING) and numbered.event.prompt_id == prompt_id
-    ]
-    for key in over:
-        del kept.events[key]

@@ -1,4 +1,8 @@
-"""One websocket connection: one task writes what the bus holds, one loop reads the handshake."""
+"""One websocket connection: one task writes what the bus holds, one loop reads the handshake.
+
+What waits goes out in one write. A client may be silent for as long as it likes: a simple one that waits for
+the answer to a post reads nothing, and answers no ping.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,24 @@ from app import wire
 from app.api.read import query_int
 from app.bus import Direct, Overrun, Replaced, Subscription
 from app.config import Config
+from app.frames import framed
 from app.keys import BUS, CONFIG, JOBS
 from app.progress import INTERVAL_S
+from app.replay import Numbered
 
 log = logging.getLogger(__name__)
 
 SEND_TIMEOUT_S = 30
+MOST_UNSENT_BYTES = 64 * 1024
+MESSAGES_A_WRITE = 64
+# proxies close connections on which nothing happens for a minute
+PING_S = 30
 OPEN_SOCKETS = web.AppKey("open_sockets", set[web.WebSocketResponse])
 
 
 async def connect(request: web.Request) -> web.WebSocketResponse:
     since = query_int(request, "since")
-    socket = web.WebSocketResponse(heartbeat=30, compress=False)
+    socket = web.WebSocketResponse(compress=False)
     await socket.prepare(request)
     client_id = request.query.get("clientId") or uuid.uuid4().hex
     bus, translator = request.app[BUS], wire.Wire(since)
@@ -76,13 +86,31 @@ async def _read(
             subscription.put(Direct(answer))
 
 
-async def _next_frames(subscription: Subscription, translator: wire.Wire) -> list[wire.Frame]:
+async def _next_frames(
+    socket: web.WebSocketResponse, subscription: Subscription, translator: wire.Wire
+) -> list[wire.Frame]:
     try:
-        async with asyncio.timeout(INTERVAL_S if translator.owes else None):
-            message = await subscription.receive()
+        async with asyncio.timeout(INTERVAL_S if translator.owes else PING_S):
+            messages = [await subscription.receive()]
     except TimeoutError:
+        if not translator.owes:
+            await socket.ping()
         return translator.owed_frames()
+    messages += subscription.unread(MESSAGES_A_WRITE - 1)
+    return [frame for message in messages for frame in _frames(message, translator)]
+
+
+def _frames(message: Numbered | Direct, translator: wire.Wire) -> list[wire.Frame]:
     return [message.frame] if isinstance(message, Direct) else translator.numbered_frames(message)
+
+
+async def _sent(transport: asyncio.Transport, frames: list[wire.Frame]) -> None:
+    """Returns once the client has taken nearly all of it."""
+    transport.write(b"".join([framed(frame) for frame in frames]))
+    if transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
+        async with asyncio.timeout(SEND_TIMEOUT_S):
+            while transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
+                await asyncio.sleep(0.02)
 
 
 async def _write(
@@ -93,9 +121,11 @@ async def _write(
 ) -> None:
     try:
         while True:
-            for frame in await _next_frames(subscription, translator):
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await (socket.send_bytes(frame) if isinstance(frame, bytes) else socket.send_str(frame))
+            frames = await _next_frames(socket, subscription, translator)
+            transport = request.transport
+            if socket.closed or transport is None or transport.is_closing():
+                return
+            await _sent(transport, frames)
     except ConnectionError:
         return
     except Replaced as reason:

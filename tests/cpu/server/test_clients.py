@@ -161,6 +161,21 @@ async def test_a_client_that_never_reads_slows_nobody_and_is_dropped(
     lazy.close()
 
 
+async def test_a_client_that_answers_no_ping_is_kept_and_a_silent_line_is_pinged(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ws, "PING_S", 0.05)
+    async with client.ws_connect("/ws?clientId=me", autoping=False) as connection:
+        kinds = [(await connection.receive(5)).type for _ in range(5)]
+        assert kinds == [aiohttp.WSMsgType.TEXT, *[aiohttp.WSMsgType.PING] * 4]
+        _, answer = await post(client, SHOWN, client_id="me")
+        text = ""
+        while answer["prompt_id"] not in text or '"node": null' not in text:
+            received = await connection.receive(5)
+            assert received.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.PING)
+            text = received.data if received.type is aiohttp.WSMsgType.TEXT else ""
+
+
 async def connect_and_never_read(client: Client, client_id: str) -> socket.socket:
     """With a small window, so that what the server sends soon has nowhere to go."""
     raw = socket.socket()

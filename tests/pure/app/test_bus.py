@@ -137,6 +137,17 @@ async def test_a_client_that_connects_late_learns_which_node_of_its_prompt_runs(
     assert bus.running_node("me") is None
 
 
+async def test_who_writes_many_at_once_takes_what_is_there_in_order_and_no_more_than_asked_for() -> None:
+    bus = Bus()
+    mine = bus.subscribe("me")
+    for number in range(5):
+        bus.publish(QueueChanged(number))
+    taken = [await mine.receive(), *mine.unread(2)]
+    assert [one.event for one in taken if isinstance(one, Numbered)] == [QueueChanged(i) for i in range(3)]
+    assert await drain(mine) == [QueueChanged(3), QueueChanged(4)]
+    assert mine.unread(9) == []
+
+
 async def test_events_of_many_threads_arrive_complete_and_each_thread_in_order() -> None:
     bus = Bus(limit=10_000)
     mine = bus.subscribe("me")

@@ -1,6 +1,7 @@
 import asyncio
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,66 @@ async def test_a_long_read_holds_up_no_write_and_a_later_read_sees_it(tmp_path: 
     assert await reading
     assert await History(database).item("a") == {"id": "a"}
     await database.close()
+
+
+async def test_writes_that_come_together_are_kept_in_order_and_one_that_fails_takes_none_along(
+    tmp_path: Path,
+) -> None:
+    database = Database(tmp_path / "treadle.sqlite")
+    await database.open()
+    begin, commits = threading.Event(), []
+    first = asyncio.create_task(database.write(lambda _: begin.wait(10)))
+    await asyncio.sleep(0)
+
+    def row(name: str, connection: sqlite3.Connection) -> int:
+        if name == "5":
+            connection.set_trace_callback(lambda said: commits.append(said) if said == "COMMIT" else None)
+        columns, values = "prompt_id, status, summary, item", (name, "", "{}", "{}")
+        connection.execute(f"INSERT INTO history ({columns}) VALUES (?, ?, ?, ?)", values)
+        return connection.execute("SELECT count(*) FROM history").fetchone()[0]
+
+    together = [asyncio.create_task(database.write(partial(row, str(number)))) for number in range(20)]
+    await asyncio.sleep(0)
+    begin.set()
+    assert await asyncio.gather(*together) == list(range(1, 21))
+    assert len(commits) == 1, "they share a transaction"
+    again = [asyncio.create_task(database.write(partial(row, str(number)))) for number in (20, 3, 21)]
+    outcomes = await asyncio.gather(*again, return_exceptions=True)
+    assert [outcomes[0], outcomes[2]] == [21, 22]
+    assert isinstance(outcomes[1], sqlite3.IntegrityError)
+    assert await first
+    rows = await database.read(
+        lambda c: c.execute("SELECT prompt_id FROM history ORDER BY sequence").fetchall()
+    )
+    assert rows == [(str(number),) for number in range(22)]
+    await database.close()
+
+
+async def test_a_write_that_nobody_waits_for_any_more_is_not_begun(tmp_path: Path) -> None:
+    database = Database(tmp_path / "treadle.sqlite")
+    await database.open()
+    begin, begun = threading.Event(), []
+    first = asyncio.create_task(database.write(lambda _: begin.wait(10)))
+    given_up = asyncio.create_task(database.write(lambda _: begun.append("it")))
+    await asyncio.sleep(0.05)
+    given_up.cancel()
+    await asyncio.sleep(0)
+    begin.set()
+    await first
+    await database.close()
+    assert begun == []
+
+
+async def test_what_was_asked_for_before_closing_is_written(tmp_path: Path) -> None:
+    database = Database(tmp_path / "treadle.sqlite")
+    await database.open()
+    adding = [
+        asyncio.create_task(History(database).add(HistoryRow(str(i), "completed", {}, {})))
+        for i in range(200)
+    ]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*adding)
+    file = sqlite3.connect(tmp_path / "treadle.sqlite")
+    assert file.execute("SELECT count(*) FROM history").fetchone() == (200,)
+    file.close()
