@@ -89,6 +89,8 @@ NODE_CLASS_MAPPINGS = {"Wild": Wild}
 """
 
 
+# a whole process with torch in it takes most of a minute to load on a busy machine
+@pytest.mark.timeout(300)
 def test_a_whole_process_outlives_what_packs_do_to_it_and_stops_when_asked(tmp_path: Path) -> None:
     pack = tmp_path / "custom_nodes" / "wild.py"
     pack.parent.mkdir()
@@ -114,6 +116,7 @@ def test_a_whole_process_outlives_what_packs_do_to_it_and_stops_when_asked(tmp_p
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.timeout(300)
 def test_a_process_ends_although_a_function_of_a_pack_does_not(tmp_path: Path) -> None:
     pack = tmp_path / "custom_nodes" / "slow.py"
     pack.parent.mkdir()
