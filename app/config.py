@@ -78,6 +78,7 @@ class Config:
     extra_model_paths: tuple[Path, ...] = ()
     max_running_jobs: int = 8
     mem_fraction_static: float | None = None
+    prefix_cache: bool = True
     writing: Writing = Writing()
     empty_queue: bool = False
     cache_mb: int = 2048

@@ -62,6 +62,7 @@ def parse(argv: Sequence[str]) -> Config:
         extra_model_paths=_extra_model_paths(base, parsed.extra_model_paths_config),
         max_running_jobs=parsed.max_running_jobs,
         mem_fraction_static=parsed.mem_fraction_static,
+        prefix_cache=not parsed.disable_radix_cache,
         writing=writing_flags.read(parsed),
         empty_queue=parsed.empty_queue,
         cache_mb=0 if parsed.cache_none else parsed.cache_mb,
@@ -156,6 +157,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="F",
         help="share of all memory for weights and pages of language models together (pages get a quarter of"
         " what is free if not given)",
+    )
+    work.add_argument(
+        "--disable-radix-cache",
+        action="store_true",
+        help="compute every prompt of a language model whole, whatever was computed before",
     )
     work.add_argument(
         "--empty-queue", action="store_true", help="forget the prompts that an earlier run left unfinished"

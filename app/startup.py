@@ -81,6 +81,7 @@ def load(
             encoder_url=config.encoder_url,
             device=device,
             mem_fraction_static=config.mem_fraction_static,
+            prefix_cache=config.prefix_cache,
             speculative_algorithm=config.writing.speculative_algorithm,
             num_draft_tokens=config.writing.num_draft_tokens,
             dllm_algorithm=config.writing.dllm_algorithm,

@@ -12,6 +12,8 @@ def test_the_defaults_are_a_local_server() -> None:
     assert (config.listen, config.port, config.max_running_jobs) == (("127.0.0.1",), 8188, 8)
     assert not config.open_browser
     assert config.mem_fraction_static is None
+    assert config.prefix_cache
+    assert not parse(["--disable-radix-cache"]).prefix_cache
     assert parse(["--mem-fraction-static", "0.85"]).mem_fraction_static == 0.85
 
 
