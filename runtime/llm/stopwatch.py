@@ -22,7 +22,7 @@ class Stopwatch:
         self._deliver = deliver
         self._on_time = on_time
         self._asked = self._started = time.perf_counter()
-        self._token: float | None = None
+        self._token = 0.0
 
     def __call__(self, event: Event) -> None:
         self._measure(event, time.perf_counter())
@@ -33,7 +33,7 @@ class Stopwatch:
             case Started():
                 self._started = now
                 self._on_time("queue", now - self._asked)
-            case Token() if self._token is None:
+            case Token() if not self._token:
                 self._on_time("prefill", now - self._started)
                 self._on_time("first_token", now - self._asked)
                 self._token = now
