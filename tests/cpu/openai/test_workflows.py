@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestServer
-from openai import APIError, AsyncOpenAI, BadRequestError, NotFoundError
+from openai import APIError, APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 from PIL import Image
 
 from app.config import Config, Directories
 from app.files import Files
 from app.keys import JOBS
 from app.metrics import Metrics
+from app.openai import stream
 from app.server import build_app
 from app.startup import Studio
 from runtime.diffusion.engine import Engine as DiffusionEngine
@@ -71,7 +72,7 @@ async def server(
         registry.load_builtin()
         return Studio(registry, LentEngine(engine), LentDiffusion(diffusion))  # type: ignore[arg-type]
 
-    config = Config(directories=Directories.below(tmp_path))
+    config = Config(directories=Directories.below(tmp_path), max_running_jobs=1)
     async with TestServer(build_app(config, load)) as opened:
         yield opened
         gate.opened.set()
@@ -218,6 +219,52 @@ async def test_a_caller_who_leaves_stops_the_job(
             break
         await asyncio.sleep(0.02)
     assert not jobs.running()
+
+
+async def test_who_waits_in_the_queue_leaves_it_or_hears_that_it_was_emptied(
+    client: AsyncOpenAI, server: TestServer, tmp_path: Path
+) -> None:
+    save(tmp_path, "waiting", {"1": node("Hold", "prompt", text="x"), "2": node("Show", text=["1", 0])})
+    jobs = server.app[JOBS]  # type: ignore[union-attr]
+    first, leaves, waits = [asyncio.create_task(whole(client, "waiting", False)) for _ in range(3)]
+    while len(jobs.pending()) < 2:
+        await asyncio.sleep(0.01)
+    leaves.cancel()
+    for _ in range(200):
+        if len(jobs.pending()) < 2:
+            break
+        await asyncio.sleep(0.02)
+    assert len(jobs.running()) == len(jobs.pending()) == 1
+    await jobs.clear()
+    done, _ = await asyncio.wait({first, waits}, return_when=asyncio.FIRST_COMPLETED, timeout=10)
+    (ended,) = done
+    error = ended.exception()
+    assert isinstance(error, APIStatusError)
+    assert (error.status_code, "cancelled" in str(error)) == (503, True)
+    (left,) = {first, waits} - done
+    left.cancel()
+
+
+async def test_a_quiet_stream_is_kept_alive_by_comments(
+    client: AsyncOpenAI, gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_SAY_SOMETHING_EVERY_S", 0.05)
+    save(tmp_path, "waiting", {"1": node("Hold", "prompt", text="x"), "2": node("Show", text=["1", 0])})
+    body = {
+        "model": "workflow:waiting",
+        "messages": [{"role": "user", "content": "hello"}],
+        "stream": True,
+    }
+    lines = []
+    async with client._client.stream("POST", f"{client.base_url}chat/completions", json=body) as answer:
+        async for line in answer.aiter_lines():
+            lines.append(line)
+            if line.startswith(":"):
+                gate.opened.set()
+    assert any(line.startswith(": ") for line in lines)
+    deltas = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert "".join(each["choices"][0]["delta"].get("content") or "" for each in deltas) == "hello"
+    assert lines[-2:] == ["data: [DONE]", ""]
 
 
 async def test_what_a_workflow_cannot_do_is_refused(client: AsyncOpenAI) -> None:
