@@ -6,7 +6,7 @@ called NAME is. A prompt may go to a workflow's only primitive text, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Value = str | int | float | bool
@@ -22,22 +22,25 @@ def filled(prompt: Prompt, given: Mapping[str, Value], definitions: Definitions)
     result = {id: {**node, "inputs": dict(node.get("inputs", {}))} for id, node in prompt.items()}
     placed = set()
     for name, value in given.items():
-        for node in _places(result, name):
-            key = _input(node, name, value, definitions)
-            if key is not None:
+        for nodes in _candidates(result, name):
+            keys = [(node, _input(node, name, value, definitions)) for node in nodes]
+            free = [(node, key) for node, key in keys if key is not None]
+            for node, key in free:
                 node["inputs"][key] = value
+            if free:
                 placed.add(name)
+                break
     return result, placed
 
 
-def _places(prompt: Prompt, name: str) -> list[dict[str, Any]]:
+def _candidates(prompt: Prompt, name: str) -> Iterator[list[dict[str, Any]]]:
+    """The nodes that are meant, or else those that may be."""
     titles = [(_title(node), node) for node in prompt.values()]
     for wanted in (f"input: {name}", name):
-        found = [node for title, node in titles if title == wanted.lower()]
-        if found:
-            return found
+        yield [node for title, node in titles if title == wanted.lower()]
     texts = [node for node in prompt.values() if node.get("class_type") in _PRIMITIVE_TEXTS]
-    return texts if name == PROMPT and len(texts) == 1 else []
+    if name == PROMPT and len(texts) == 1:
+        yield texts
 
 
 def _title(node: Mapping[str, Any]) -> str:
