@@ -12,7 +12,7 @@ from app.events import NodeName, NodePreview, NodeProgress, NodeText
 from app.graph.preview import encoded, picture_of
 from app.graph.services import Services
 from app.graph.stop import StopSignal
-from nodes.context import JobInterrupted
+from nodes.context import JobInterrupted, current_invocation
 from runtime.diffusion.api import Preview, Progress
 from runtime.llm.api import Token
 from runtime.platform.handle import Handle
@@ -50,7 +50,7 @@ class JobNodeContext:
         self._stop = stop
         self._publish = services.publish
         self._threads = services.threads
-        self._text = ""
+        self._texts: dict[int, str] = {}
         self._text_lock = threading.Lock()
 
     def request_id(self) -> str:
@@ -65,10 +65,14 @@ class JobNodeContext:
         self._publish(NodePreview(self.prompt_id, self.client_id, self._name, encoded(image), "image/jpeg"))
 
     def text(self, delta: str) -> None:
+        """Calls of one node for several items write at once; each has lines of its own, in the items' order."""
         self.check_cancelled()
+        invocation = current_invocation.get(None)
+        index = 0 if invocation is None else invocation.index
         with self._text_lock:
-            self._text += delta
-            self._publish(NodeText(self.prompt_id, self.client_id, self._name, self._text))
+            self._texts[index] = self._texts.get(index, "") + delta
+            text = "\n".join(self._texts[each] for each in sorted(self._texts))
+            self._publish(NodeText(self.prompt_id, self.client_id, self._name, text))
 
     async def run(self, handle: Handle[R]) -> R:
         try:

@@ -104,6 +104,10 @@ def spread(*, count: int = 3) -> int:
     return [*range(count)]
 
 
+def lines(*, text: str = "") -> str:
+    return text.splitlines()  # type: ignore[return-value]
+
+
 def gather(*, values: int) -> int:
     return sum(values)
 
@@ -194,6 +198,7 @@ def specs() -> list[NodeSpec]:
         plain(shout, "Shout"),
         plain(sample, "Sample"),
         plain(spread, "Spread", output_is_list=[True]),
+        plain(lines, "Lines", output_is_list=[True]),
         plain(gather, "Gather", input_is_list=True),
         plain(choose, "Choose", lazy_needs=choose_needs),
         plain(block, "Block"),

@@ -283,6 +283,17 @@ async def test_tokens_reach_the_client_as_all_the_text_so_far(here: World):
     assert outcome.outputs["2"] == {"value": ["ONE TWO "]}
 
 
+async def test_calls_for_several_items_write_on_lines_of_their_own(here: World):
+    prompt = {
+        "1": box("Lines", text="one two\nthree four five\nsix"),
+        "2": box("Shout", text=["1", 0]),
+        "3": box("Show", value=["2", 0]),
+    }
+    outcome = await run_job(here.job(prompt), here.services)
+    texts = [event.text for event in here.events if isinstance(event, NodeText)]
+    assert texts[-1] == "\n".join(outcome.outputs["3"]["value"])
+
+
 async def test_progress_and_previews_of_a_request_reach_the_client(tmp_path):
     rgb = numpy.zeros((8, 16, 3), numpy.uint8)
     here = world(specs(), tmp_path, diffusion=FakeDiffusion(rgb))
