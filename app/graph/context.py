@@ -65,7 +65,7 @@ class JobNodeContext:
         self._publish(NodePreview(self.prompt_id, self.client_id, self._name, encoded(image), "image/jpeg"))
 
     def text(self, delta: str) -> None:
-        """Calls of one node for several items write at once; each has lines of its own, in the items' order."""
+        """Calls for several items write at once; each has lines of its own, in the order of the items."""
         self.check_cancelled()
         invocation = current_invocation.get(None)
         index = 0 if invocation is None else invocation.index
