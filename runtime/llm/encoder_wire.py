@@ -53,7 +53,8 @@ def fingerprint(folder: Path) -> str:
 
 
 def question(asked: Question) -> bytes:
-    tensors, told = {}, []
+    tensors: dict[str, torch.Tensor] = {}
+    told = []
     for number, item in enumerate(asked.items):
         tensors |= {f"{number}.{name}": each.contiguous() for name, each in item.inputs.items()}
         told.append({"kind": item.kind, "num_rows": item.num_rows, "hash": item.hash.hex()})
@@ -71,7 +72,7 @@ def read_question(body: bytes) -> Question:
 
 
 def answer(features: Sequence[Features]) -> bytes:
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for number, each in enumerate(features):
         layers = {f"{number}.deep.{at}": layer for at, layer in enumerate(each.deep)}
         # Parts of one tensor cannot be saved as they are.

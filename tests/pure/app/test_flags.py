@@ -45,6 +45,23 @@ def test_settings_of_an_algorithm_that_cannot_be_followed_are_named(
         parse(["--dllm-algorithm-config", str(settings)])
 
 
+def test_a_process_is_an_encoder_or_has_one_elsewhere() -> None:
+    assert (parse([]).encoder_only, parse([]).encoder_url) == (None, None)
+    assert parse(["--encoder-only", "--model", "llava"]).encoder_only == "llava"
+    assert parse(["--encoder-url", "http://host:8190"]).encoder_url == "http://host:8190"
+    for flags in (["--encoder-only"], ["--model", "llava"]):
+        with pytest.raises(BadConfig, match="need one another"):
+            parse(flags)
+    with pytest.raises(BadConfig, match="exclude each other"):
+        parse(["--encoder-only", "--model", "llava", "--encoder-url", "http://host:8190"])
+
+
+def test_the_address_of_an_encoder_is_one_of_http(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--encoder-url", "host:8190"])
+    assert "host:8190 is no address such as http://127.0.0.1:8190" in capsys.readouterr().err
+
+
 def test_a_bare_listen_means_every_address() -> None:
     assert parse(["--listen"]).listen == ("0.0.0.0", "::")
     assert parse(["--listen", "10.0.0.1,10.0.0.2", "--port", "9"]).listen == ("10.0.0.1", "10.0.0.2")
