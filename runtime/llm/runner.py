@@ -83,7 +83,12 @@ class Runner:
             **media,
         )
         hidden = tuple(layer[0] for layer in out.hidden_states) if with_hidden else ()
-        return Output(out.logits[0] if self._keeps_logits else out.logits[0, batch.logits_at], hidden)
+        return Output(self._wanted(out, batch), hidden)
+
+    def _wanted(self, out: Any, batch: Batch) -> torch.Tensor:
+        """Some models know only how to compute the logits of all tokens."""
+        logits: torch.Tensor = out.logits[0] if self._keeps_logits else out.logits[0, batch.logits_at]
+        return logits
 
     def _forward_states(
         self, states: States, batch: Batch, paged: PagedForward, media: Mapping[str, Any], with_hidden: bool
@@ -103,6 +108,6 @@ class Runner:
             **media,
         )
         states.commit()
-        logits = out.logits[0] if rows == 1 else out.logits[:, -1][batch.logits_at]
+        logits = self._wanted(out, batch) if rows == 1 else out.logits[:, -1][batch.logits_at]
         hidden = tuple(layer.flatten(0, 1) for layer in out.hidden_states) if with_hidden else ()
         return Output(logits, hidden)

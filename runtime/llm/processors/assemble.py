@@ -13,24 +13,32 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoTokenizer, FuyuImageProcessorPil
+from transformers.image_processing_base import ImageProcessingMixin
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import is_torchvision_available
 
+from runtime.llm.processors.patches import Kimi_K25ImageProcessor
+from runtime.llm.processors.tiles import Llama4ImageProcessor
 from runtime.platform.errors import Unsupported
 
 # SmolVLM's asks for num2words, which it needs for videos; what it makes of images is Idefics3's.
 _INSTEAD = {"SmolVLMProcessor": "Idefics3Processor"}
 _PIXTRAL = "transformers.models.pixtral"
+# Those that transformers has for torchvision only.
+_OWN = {"kimi_k25": Kimi_K25ImageProcessor, "llama4": Llama4ImageProcessor}
+_READ_VIDEO_SETTINGS = ("minicpmv4_6", "minicpmv4_7")
 _FILES = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
 
 
 def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: Any = None) -> Any:
     """With `tokenizer` another one than the folder's own."""
+    if model_type in _READ_VIDEO_SETTINGS:
+        video_processor = video_processor or no_videos()
     kind = unchecked(_kind(folder, model_type))
     make: dict[str, Callable[[], Any]] = {
         "tokenizer": lambda: tokenizer or AutoTokenizer.from_pretrained(folder, local_files_only=True),
-        "image_processor": lambda: _image_processor(folder),
+        "image_processor": lambda: _image_processor(folder, model_type),
         "feature_extractor": lambda: AutoFeatureExtractor.from_pretrained(folder, local_files_only=True),
         "video_processor": lambda: video_processor,
     }
@@ -41,7 +49,15 @@ def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: 
     return made
 
 
-def _image_processor(folder: Path) -> Any:
+def no_videos() -> Any:
+    """Stands where a video processor would be, for classes that read its settings without having a video."""
+    return ImageProcessingMixin(slice_mode=False, downsample_mode="16x")
+
+
+def _image_processor(folder: Path, model_type: str) -> Any:
+    if model_type in _OWN:
+        settings, _ = ImageProcessingMixin.get_image_processor_dict(folder, local_files_only=True)
+        return _OWN[model_type].from_dict(settings)
     made = AutoImageProcessor.from_pretrained(folder, local_files_only=True, backend="pil")
     if isinstance(made, FuyuImageProcessorPil):
         made.__class__ = _FuyuImages

@@ -90,7 +90,7 @@ def save(folder: Path, config: Any, processor: Any) -> None:
         AutoModelForMultimodalLM.from_config(config).save_pretrained(folder)
     for name in processor.get_attributes():
         part = getattr(processor, name, None)
-        if part is not None:
+        if part is not None and name != "video_processor":
             part.save_pretrained(folder)
     # A processor without its video part cannot save itself.
     settings = {name: value for name, value in vars(processor).items() if isinstance(value, int | str)}
