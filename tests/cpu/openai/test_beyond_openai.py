@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 
 from tests.cpu.llm.thinker import thinker_token
+from tests.cpu.openai.test_media import data_uri, image_url, png
 
 ASKED: dict[str, Any] = {
     "model": "tiny",
@@ -251,10 +253,6 @@ async def test_prompt_logprobs_are_by_token(client: AsyncOpenAI) -> None:
 
 
 async def test_the_literal_body_of_the_article_is_answered(client: AsyncOpenAI) -> None:
-    import base64
-
-    from tests.cpu.openai.test_media import png
-
     image = "data:image/png;base64," + base64.b64encode(png()).decode()
     body = f"""{{
       "model": "llava",
@@ -276,3 +274,22 @@ async def test_the_literal_body_of_the_article_is_answered(client: AsyncOpenAI) 
     answer = response.json()
     assert isinstance(answer["choices"][0]["message"]["content"], str)
     assert answer["usage"]["completion_tokens"] >= 1
+
+
+async def test_an_answer_about_an_image_is_continued_too(client: AsyncOpenAI) -> None:
+    question = {
+        "role": "user",
+        "content": [{"type": "text", "text": "What is this?"}, image_url(data_uri(png(3)))],
+    }
+    begun = {"role": "assistant", "content": "It is"}
+    asked = {**ASKED, "model": "llava", "max_tokens": 4}
+    plain: Any = await client.chat.completions.create(
+        **{**asked, "messages": [question]}, extra_body={"return_token_ids": True}
+    )
+    answer: Any = await client.chat.completions.create(
+        **{**asked, "messages": [question, begun]},
+        extra_body={"return_token_ids": True, "continue_final_message": True},
+    )
+    opened, continued = plain.prompt_token_ids, answer.prompt_token_ids
+    assert len(opened) < len(continued)
+    assert len(continued) - len(opened) <= len("It is") + 1, "nothing closes what was begun"
