@@ -86,8 +86,10 @@ def _at_their_positions(module: torch.nn.Module, query: torch.Tensor, batch: Bat
     if not getattr(module, "attn_temperature_tuning", False) or module.use_rope:
         return query
 
+    step, strength = float(module.floor_scale), float(module.attn_scale)  # type: ignore[arg-type]
+
     def scale(places: torch.Tensor) -> torch.Tensor:
-        return torch.log1p(torch.floor((places + 1.0) / module.floor_scale)) * module.attn_scale + 1.0
+        return torch.log1p(torch.floor((places + 1.0) / step)) * strength + 1.0
 
     positions = batch.position_ids[0]
     wanted = scale(positions) / scale(torch.arange(len(positions), device=query.device))

@@ -29,6 +29,7 @@ from runtime.llm.media import MediaPrompt
 from runtime.llm.model import LanguageModel
 from runtime.llm.reasoning import ReasoningStream, ReasoningStyle
 from runtime.llm.sequence import TokenSequence
+from runtime.llm.stills import without_videos
 from runtime.llm.text import Codec, TextStream
 from runtime.llm.tool_calls import ToolStream
 from runtime.llm.vocabulary import Vocabulary
@@ -88,6 +89,7 @@ class Intake:
         processor = self._model.processor
         if processor is None:
             return self.codec.prompt_ids(request), None
+        request = without_videos(request, processor.kinds)
         items = processor.items(media_of(request))
         if self._model.encoder is not None and not isinstance(request, TokenizeRequest):
             items = self._model.encoder.fill(items)

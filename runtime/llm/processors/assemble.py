@@ -26,7 +26,10 @@ from runtime.platform.errors import Unsupported
 _INSTEAD = {"SmolVLMProcessor": "Idefics3Processor"}
 _PIXTRAL = "transformers.models.pixtral"
 # Those that transformers has for torchvision only.
-_OWN = {"kimi_k25": Kimi_K25ImageProcessor, "llama4": Llama4ImageProcessor}
+_OWN: dict[str, type[ImageProcessingMixin]] = {
+    "kimi_k25": Kimi_K25ImageProcessor,
+    "llama4": Llama4ImageProcessor,
+}
 _READ_VIDEO_SETTINGS = ("minicpmv4_6", "minicpmv4_7")
 _FILES = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
 

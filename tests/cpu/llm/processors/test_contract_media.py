@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from runtime.llm import processors
-from runtime.llm.api import Audio, Media, Video
+from runtime.llm.api import Audio, Image, Media, Video
 from runtime.llm.processors.video import FrameProcessor
 from runtime.platform.errors import Unsupported
 
@@ -151,3 +151,15 @@ def test_a_sound_too_long_for_the_model_is_refused(family: Any) -> None:
     assert family.model.processor.item(sound(1, 1.0, 16000)).num_rows == 25
     with pytest.raises(Unsupported, match="1 seconds at most"):
         family.model.processor.item(sound(1, 1.1, 16000))
+
+
+@pytest.mark.parametrize("family", ["llava"], indirect=True)
+def test_a_video_is_several_pictures_to_a_model_of_pictures(family: Any, contract: Any) -> None:
+    video = film(1, tuple(number / 4 for number in range(12)))
+    lane = family.lane()
+    sequence = family.sequence(lane, "film", "See ", video, "?")
+    (logits,) = contract.all_logits(lane, [sequence])
+    pictures = [Image(video.frames[at]) for at in (0, 5, 11)]
+    ids, wanted = family.expected("See ", *pictures, "?")
+    assert sequence.tokens[: sequence.prompt_length] == ids
+    assert (logits - wanted).abs().max() < TOLERANCE
