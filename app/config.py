@@ -11,12 +11,16 @@ class BadConfig(Exception):
     """A setting that cannot be followed; the text is for the person who starts the program."""
 
 
+PORT = 8188
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where users' files live. `embedded_models` and `example_pictures` came with the program itself."""
+    """Where users' files live. `embedded_models` and `example_pictures` came with the program itself.
+
+    `language_model` is one that lies elsewhere and comes before all others.
+    """
 
     models: Path
     input: Path
@@ -26,6 +30,7 @@ class Directories:
     custom_nodes: Path
     embedded_models: Path = PROJECT / "models"
     example_pictures: Path = PROJECT / "examples" / "pictures"
+    language_model: Path | None = None
 
     @classmethod
     def below(cls, base: Path) -> Directories:
@@ -62,7 +67,7 @@ class Config:
 
     directories: Directories
     listen: tuple[str, ...] = ("127.0.0.1",)
-    port: int = 8188
+    port: int = PORT
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     cors_origin: str | None = None

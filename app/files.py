@@ -118,7 +118,8 @@ class Files:
 
     def language_model_paths(self) -> Mapping[str, Path]:
         """Name to file or folder; what came with a package first, then models/llm."""
-        paths = packaged_language_models()
+        named = self.directories.language_model
+        paths = {**({} if named is None else {named.name: named}), **packaged_language_models()}
         for name in self.folders.names("llm"):
             paths.setdefault(name, self.model("llm", name))
         return paths

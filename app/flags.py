@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app import writing_flags
-from app.config import PROJECT, BadConfig, Config, Directories
+from app import launch_flags, writing_flags
+from app.config import PORT, PROJECT, BadConfig, Config, Directories
 
 EVERY_ADDRESS = "0.0.0.0,::"
 
@@ -46,7 +46,7 @@ def parse(argv: Sequence[str]) -> Config:
         listen=tuple(
             dict.fromkeys(address.strip() for address in parsed.listen.split(",") if address.strip())
         ),
-        port=parsed.port,
+        port=PORT if parsed.port is None else parsed.port,
         tls_certificate=parsed.tls_certfile,
         tls_key=parsed.tls_keyfile,
         cors_origin=parsed.enable_cors_header,
@@ -80,6 +80,7 @@ def parse(argv: Sequence[str]) -> Config:
     )
     if "--disable-auto-launch" in argv:
         config = replace(config, open_browser=False)
+    config = launch_flags.follow(parsed, config)
     return replace(config, web_root=_web_root(parsed, config.web_root))
 
 
@@ -116,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     network = parser.add_argument_group("network")
     network.add_argument("--listen", nargs="?", const=EVERY_ADDRESS, default="127.0.0.1", metavar="IP[,IP]")
-    network.add_argument("--port", type=int, default=8188)
+    network.add_argument("--port", type=int, help=f"{PORT} by default")
     network.add_argument("--tls-keyfile", type=Path)
     network.add_argument("--tls-certfile", type=Path)
     network.add_argument("--enable-cors-header", nargs="?", const="*", metavar="ORIGIN")
@@ -183,6 +184,7 @@ def _parser() -> argparse.ArgumentParser:
         help="let API clients name media by http(s) addresses; 'any' includes those of private networks",
     )
     writing_flags.add(parser)
+    launch_flags.add(parser)
     users = parser.add_argument_group("users and editor")
     users.add_argument("--multi-user", action="store_true")
     users.add_argument("--enable-assets", action="store_true", help="keep files as assets, at /api/assets")

@@ -149,3 +149,15 @@ def test_a_custom_runner_names_a_file_that_is_there(tmp_path: Path) -> None:
     for named in (f"{tmp_path / 'gone.py'}:Mine", "Mine"):
         with pytest.raises(BadConfig, match=r"file\.py:Class"):
             parse(["--custom-model-runner", named])
+
+
+def test_a_server_starts_as_servers_of_language_models_do(tmp_path: Path) -> None:
+    config = parse(["--model-path", str(tmp_path), "--tp-size", "1", "--log-level", "warning"])
+    assert (config.port, config.log_level) == (30000, "WARNING")
+    assert config.directories.language_model == tmp_path
+    named = parse(["--model-path", str(tmp_path), "--host", "0.0.0.0", "--port", "8000"])
+    assert (named.port, named.listen) == (8000, ("0.0.0.0",))
+    with pytest.raises(BadConfig, match="one device"):
+        parse(["--tp-size", "2"])
+    with pytest.raises(BadConfig, match="no such file"):
+        parse(["--model-path", str(tmp_path / "missing")])
