@@ -1,5 +1,6 @@
 """All the forms in which a graph may be posted, and answers that wait for its end."""
 
+import asyncio
 import io
 import json
 from typing import Any
@@ -9,6 +10,7 @@ from aiohttp import FormData
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from app.keys import JOBS
 from tests.cpu.server.small_nodes import Gate
 from tests.cpu.server.talk import SHOWN, Client, graph, png, post
 
@@ -155,15 +157,24 @@ async def test_whoever_waits_too_briefly_gets_the_id_and_may_ask_later(client: C
     assert (await again.json())["outputs"] == {"2": {"text": ["x"]}}
 
 
+async def post_and_wait(client: Client, body: dict[str, Any]) -> Any:
+    async with client.post("/prompt?wait=1", json=body) as answer:
+        return await answer.json()
+
+
 async def test_a_wait_tells_of_failures_and_cancellations(client: Client) -> None:
     failing = {"prompt": graph(("Fail", {"text": "x"}), ("Show", {"text": ["1", 0]}))}
-    answer = await (await client.post("/prompt?wait=1", json=failing)).json()
+    answer = await post_and_wait(client, failing)
     assert (answer["status"], answer["execution_error"]["node_id"]) == ("failed", "1")
     held = graph(("Hold", {"text": "x"}), ("Show", {"text": ["1", 0]}))
     _, running = await post(client, held)
-    waiting = client.post("/prompt?wait=1", json={"prompt": held, "prompt_id": running["prompt_id"]})
-    assert (await client.post(f"/api/jobs/{running['prompt_id']}/cancel")).status == 200
-    assert (await (await waiting).json())["status"] == "cancelled"
+    again = {"prompt": held, "prompt_id": running["prompt_id"]}
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(post_and_wait(client, again))
+        while running["prompt_id"] not in client.app[JOBS]._ends:
+            await asyncio.sleep(0.01)
+        assert (await client.post(f"/api/jobs/{running['prompt_id']}/cancel")).status == 200
+    assert waiting.result()["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("timeout", ["soon", "-1", "nan", "inf"])
