@@ -154,7 +154,8 @@ def implementations(config: Any, kind: str = IMPLEMENTATION) -> str | dict[str, 
     text = config.get_text_config()
     parts = {name: getattr(config, name, None) for name in config.sub_configs}
     mine = [name for name, part in parts.items() if part is text]
-    return dict.fromkeys(mine, kind) if mine else kind
+    # By "" transformers means the model beside its parts.
+    return dict.fromkeys(mine or [""], kind) if parts else kind
 
 
 def silence_progress_bars() -> None:

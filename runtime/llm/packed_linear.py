@@ -32,15 +32,16 @@ class PackedLinear(nn.Module):
         # No buffers: packed tensors can neither be saved nor moved.
         self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), _TYPICAL_ROWS)
         self._plain = linear.weight.detach() if keeps_plain else None
-        self._bias = None if linear.bias is None else linear.bias.detach()
+        # Public as in a linear layer: forwards of encoders ask it where and in what to compute.
+        self.bias = None if linear.bias is None else linear.bias.detach()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         # x: [..., in] -> [..., out]
         if x.numel() == self.in_features and self._plain is not None:
-            return nn.functional.linear(x, self._plain, self._bias)
+            return nn.functional.linear(x, self._plain, self.bias)
         if x.numel() == 0:
             return x.new_empty(*x.shape[:-1], self.out_features)
-        return torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(x, self._weight, self.bias, "none", [], "")
 
 
 class HalfLinear(nn.Module):
@@ -51,8 +52,8 @@ class HalfLinear(nn.Module):
         self.in_features = linear.in_features
         self.out_features = linear.out_features
         self.packed_bytes = linear.weight.numel() * torch.float16.itemsize
-        bias = None if linear.bias is None else linear.bias.detach()
-        self._packed = torch.ops.quantized.linear_prepack_fp16(linear.weight.detach(), bias)
+        self.bias = None if linear.bias is None else linear.bias.detach()
+        self._packed = torch.ops.quantized.linear_prepack_fp16(linear.weight.detach(), self.bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         # x: [..., in] -> [..., out]

@@ -25,8 +25,8 @@ def without_videos(request: Request, kinds: Sequence[Kind]) -> Request:
         case ChatRequest(messages=messages):
             return replace(request, messages=tuple(map(_without_videos, messages)))
         case TokenizeRequest(prompt=prompt) if not isinstance(prompt, str):
-            changed = tuple(_without_videos(each) if isinstance(each, Message) else each for each in prompt)
-            return replace(request, prompt=changed)
+            messages = tuple(_without_videos(each) for each in prompt if isinstance(each, Message))
+            return replace(request, prompt=messages) if messages else request
     return request
 
 

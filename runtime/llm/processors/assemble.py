@@ -18,6 +18,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, pr
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import is_torchvision_available
 
+from runtime.llm.processors.crops import Phi4MultimodalImageProcessor
 from runtime.llm.processors.patches import Kimi_K25ImageProcessor
 from runtime.llm.processors.tiles import Llama4ImageProcessor
 from runtime.platform.errors import Unsupported
@@ -29,6 +30,7 @@ _PIXTRAL = "transformers.models.pixtral"
 _OWN: dict[str, type[ImageProcessingMixin]] = {
     "kimi_k25": Kimi_K25ImageProcessor,
     "llama4": Llama4ImageProcessor,
+    "phi4_multimodal": Phi4MultimodalImageProcessor,
 }
 _READ_VIDEO_SETTINGS = ("minicpmv4_6", "minicpmv4_7")
 _FILES = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
@@ -43,6 +45,7 @@ def load(folder: Path, model_type: str, tokenizer: Any = None, video_processor: 
         "tokenizer": lambda: tokenizer or AutoTokenizer.from_pretrained(folder, local_files_only=True),
         "image_processor": lambda: _image_processor(folder, model_type),
         "feature_extractor": lambda: AutoFeatureExtractor.from_pretrained(folder, local_files_only=True),
+        "audio_processor": lambda: AutoFeatureExtractor.from_pretrained(folder, local_files_only=True),
         "video_processor": lambda: video_processor,
     }
     settings, _ = kind.get_processor_dict(folder, local_files_only=True)

@@ -17,7 +17,7 @@ from runtime.platform.errors import Unsupported
 TOLERANCE = 1e-4
 TAKES = {
     "video": ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen3_5_moe"),
-    "audio": ("qwen2_audio",),
+    "audio": ("qwen2_audio", "phi4_multimodal"),
 }
 each_kind = pytest.mark.parametrize(
     ("family", "kind"),
@@ -38,7 +38,8 @@ def sound(seed: int, seconds: float, rate: int) -> Audio:
 
 MAKE = {
     "video": lambda seed: film(seed, tuple(number / (1 + seed) for number in range(4 + seed))),
-    "audio": lambda seed: sound(seed, 0.2 + 0.1 * seed, (16000, 44100)[seed % 2]),
+    # Those of one request have one length: transformers fills shorter ones up, which Phi-4 notices.
+    "audio": lambda seed: sound(seed, 0.3 + 0.1 * min(seed, 5 - seed), (16000, 44100)[seed % 2]),
 }
 
 

@@ -9,35 +9,58 @@ from collections import defaultdict
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 from transformers.image_utils import SizeDict
 
 from runtime.llm.processors import tiles
+from runtime.llm.processors.crops import Phi4MultimodalImageProcessor
 from runtime.llm.processors.patches import Kimi_K25ImageProcessor
 from runtime.llm.processors.tiles import Llama4ImageProcessor
 
 
 def functions_of(module: str) -> dict[str, Any]:
-    """A module's functions without its imports and classes."""
+    """A module's functions and methods without its imports and classes."""
     found = find_spec("transformers")
     assert found is not None
     assert found.origin is not None
     source = (Path(found.origin).parent / "models" / module).read_text()
     tree = ast.parse(source)
-    tree.body = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    parts = [*tree.body, *(part for each in classes for part in each.body)]
+    tree.body = [each for each in parts if isinstance(each, ast.FunctionDef) and not _is_dressed(each)]
     names: dict[str, Any] = {
         "math": math,
         "torch": torch,
         "defaultdict": defaultdict,
         "lru_cache": lru_cache,
         "SizeDict": SizeDict,
+        "Unpack": dict,
+        "Llama4ImageProcessorKwargs": Any,
+        "Kimi_K25ImageProcessorKwargs": Any,
+        "Phi4MultimodalImageProcessorKwargs": Any,
+        "TensorType": Any,
+        "BatchFeature": Any,
+        "ImageInput": Any,
+        "PILImageResampling": Any,
+        "tvF": SimpleNamespace(
+            resize=lambda image, size: image.new_zeros(3, *size),
+            pad=lambda image, at, fill: functional.pad(image, (at[0], at[2], at[1], at[3])),
+        ),
     }
     exec(compile(tree, module, "exec"), names)
     return names
+
+
+def _is_dressed(function: ast.FunctionDef) -> bool:
+    """By what is not imported here."""
+    names = [ast.unparse(each) for each in function.decorator_list]
+    return any(not name.startswith("lru_cache") for name in names)
 
 
 def sizes() -> list[tuple[int, int]]:
@@ -88,3 +111,23 @@ def test_kimi_cuts_patches_row_by_row() -> None:
     made = Kimi_K25ImageProcessor()([pixels])
     assert made["image_grid_thw"].tolist() == [[1, 2, 4]]
     assert made["pixel_values"].mean((1, 2, 3)).tolist() == [-1, 1, -1, -1, -1, -1, -1, -1]
+
+
+def test_phi4_chooses_crops_and_says_what_shows_as_the_original() -> None:
+    original = functions_of("phi4_multimodal/image_processing_phi4_multimodal.py")
+    itself = SimpleNamespace(
+        find_closest_aspect_ratio=lambda *given: original["find_closest_aspect_ratio"](None, *given)
+    )
+    processor = Phi4MultimodalImageProcessor({"height": 64, "width": 64}, patch_size=8, dynamic_hd=6)
+    choose = random.Random(5)
+    for _ in range(60):
+        height, width = choose.randint(40, 400), choose.randint(40, 400)
+        image = torch.zeros(3, height, width, dtype=torch.uint8)
+        padded, shows = original["dynamic_preprocess"](itself, image, 64, 8, 8, max_num=6)
+        made = processor([image.permute(1, 2, 0).numpy()])
+        rows, columns = padded.shape[1] // 64, padded.shape[2] // 64
+        assert made["image_sizes"].tolist() == [[rows * 64, columns * 64]]
+        masks = made["image_attention_mask"][0, 1:].unflatten(0, (rows, columns)).transpose(1, 2)
+        assert torch.equal(masks.flatten(0, 1).flatten(1), shows), (height, width)
+        halved = shows[::2, ::2]
+        assert made["num_img_tokens"] == [16 + 1 + int(halved.sum()) + int(halved[:, 0].sum()) + 4]
