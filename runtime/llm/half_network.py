@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForMultimodalLM
 
-from runtime.platform.errors import RuntimeFault
+from runtime.platform.errors import RuntimeFault, Unsupported
 
 Half = Literal["language", "encoder"]
 
@@ -56,6 +56,9 @@ def leave_out(network: Any, half: Half) -> None:
 
 def _leave_out_modules(network: Any, half: Half) -> None:
     parts = _language_parts(network)
+    inside = {id(each) for part in parts for each in part.parameters()}
+    if all(id(each) in inside for each in network.parameters()):
+        raise Unsupported("its encoders lie inside its language part; the two cannot be in two processes")
     if half == "language":
         _replace(network, parts, lambda module: not _has_any(module, parts))
         return
