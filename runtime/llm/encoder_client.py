@@ -19,6 +19,8 @@ from runtime.llm.media import Features, Item
 from runtime.platform.errors import Unreachable, Unsupported
 
 _TIMEOUT_S = 120
+# An encoder is a neighbour: proxies of the environment are for the world outside.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class EncoderClient:
@@ -67,7 +69,7 @@ class EncoderClient:
             self._url + encoder_wire.PATH, body, {"Content-Type": "application/octet-stream"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+            with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
                 return bytes(answer.read())
         except urllib.error.HTTPError as error:
             raise Unsupported(
