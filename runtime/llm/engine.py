@@ -225,13 +225,13 @@ class Engine:
             raise Unsupported(f"a request takes one adapter; named are {adapter} and {request.adapter}")
         return replace(request, model=base, adapter=adapter)
 
-    def _start(self, request: Request, prepared: Any) -> None:
-        """`prepared` is what the same model's lane made of the request."""
+    def _start(self, request: Request, lane: AnyLane, prepared: Any) -> None:
+        """`prepared` is what the lane made of the request."""
         entry = self._preparing.pop(request.id, None)
         if entry is None:
             return
-        deliver, lane = entry[1], self._lanes.get(request.model)
-        if lane is None:
+        deliver = entry[1]
+        if self._lanes.get(request.model) is not lane:
             # It was dropped meanwhile; the request waits for it to be loaded anew.
             self._accept(request, deliver)
             return
@@ -294,7 +294,8 @@ class Engine:
 
     def _prepare(self, request: Request, load: Future[AnyLane]) -> None:
         try:
-            prepared = load.result().prepare(request)
+            lane = load.result()
+            prepared = lane.prepare(request)
         except RuntimeFault as fault:
             self._inbox.put(partial(self._fail, request.id, fault))
         except Exception as error:
@@ -302,7 +303,7 @@ class Engine:
             wrapped = RuntimeFault(f"the request cannot be prepared: {error}")
             self._inbox.put(partial(self._fail, request.id, wrapped))
         else:
-            self._inbox.put(partial(self._start, request, prepared))
+            self._inbox.put(partial(self._start, request, lane, prepared))
 
     def _make_lane(self, name: str) -> AnyLane:
         known = self._models()
