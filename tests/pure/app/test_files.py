@@ -139,6 +139,16 @@ def test_models_are_found_and_their_absence_is_said_with_the_place(files: Files)
         files.model("loras", "../../input")
 
 
+def test_adapters_are_folders_below_their_own(files: Files) -> None:
+    root = files.directories.models / "llm_loras"
+    for name in ("loud", "house/quiet", "house/other"):
+        (root / name).mkdir(parents=True)
+    for name in ("loud", "house/quiet"):
+        (root / name / "adapter_config.json").touch()
+    assert files.adapter_paths() == {"house/quiet": root / "house" / "quiet", "loud": root / "loud"}
+    assert files.names("llm_loras") == ["house/quiet", "loud"]
+
+
 def test_language_models_are_packaged_ones_then_those_of_the_folder(files: Files) -> None:
     llm = files.directories.models / "llm"
     (llm / "tiny").mkdir(parents=True)
