@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,14 @@ def main() -> None:
 def compare(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     torch.set_num_threads(options.threads)
     logging.disable(logging.WARNING)
-    dtype = getattr(torch, options.dtype)
-    network = load_network(options.model, dtype)
+    dtype = None if options.dtype == "auto" else getattr(torch, options.dtype)
+    network = load_network(options.model, dtype or torch.float32)
     engine = Engine(lambda: {"bench": options.model}, threads=options.threads, dtype=dtype)
     engine.load("bench")
     contenders: dict[str, Contender] = {
-        "generate": lambda prompts, tokens: serial(network, prompts[: options.serial], tokens),
-        "generate_batch": lambda prompts, tokens: batched(network, prompts, tokens),
-        "treadle": lambda prompts, tokens: concurrent(engine, prompts, tokens),
+        "generate": partial(serial, network, options.serial),
+        "generate_batch": partial(batched, network),
+        "treadle": partial(concurrent, engine),
     }
     clocks = dict.fromkeys(contenders, CLOCKS[options.clock])
     lack = llama_server.missing(options.llama_python, options.model)
@@ -73,6 +74,9 @@ def compare(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     print(f"{'requests':>8} {names}   treadle is")
     for count in options.requests:
         print(measure(contenders, clocks, count, options, lack), flush=True)
+    network.destroy_cached_continuous_batching_manager()
+    contenders.clear()
+    del network
     clock = CLOCKS[options.clock]
     print(structure(engine, clock, count=16, tokens=options.tokens, rounds=options.rounds), flush=True)
     forgetful = Engine(
@@ -92,7 +96,6 @@ def compare(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         )
     guessing.close()
     engine.close()
-    network.destroy_cached_continuous_batching_manager()
 
 
 def parse() -> argparse.Namespace:
@@ -107,7 +110,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--clock", choices=CLOCKS, default="wall", help="cpu is for machines that others use too"
     )
-    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument(
+        "--dtype",
+        choices=("auto", "float32", "bfloat16"),
+        default="auto",
+        help="auto: float32 for transformers, and what the runtime chooses by itself",
+    )
     parser.add_argument(
         "--model", type=Path, help="a GGUF file or a folder; the packaged SmolLM2 if not given"
     )
@@ -173,9 +181,9 @@ def settings(tokens: int) -> GenerationConfig:
     return GenerationConfig(do_sample=False, max_new_tokens=tokens, eos_token_id=-1, pad_token_id=0)
 
 
-def serial(network: Any, prompts: Prompts, tokens: int) -> Answers:
+def serial(network: Any, most: int, prompts: Prompts, tokens: int) -> Answers:
     answers = []
-    for prompt in prompts:
+    for prompt in prompts[:most]:
         out = network.generate(torch.tensor([prompt]), generation_config=settings(tokens))
         answers.append(out[0, len(prompt) :].tolist())
     return answers
