@@ -242,12 +242,13 @@ def _probe(
     count = sum(_PROBE_CHUNKS)
     tokens = [(7919 * position + 5) % config.vocab_size for position in range(count)]
     try:
-        paged, key_values = _paged_logits(network, tokens, windows, states, device, axes)
-        if not key_values.shapes:
-            raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
         network.set_attn_implementation(implementations(network.config, "eager"))
         expected = network(input_ids=torch.tensor([tokens], device=device), use_cache=False).logits[0]
         network.set_attn_implementation(implementations(network.config))
+        # Last, so that it computes as requests will: some part may not have heard of the way back.
+        paged, key_values = _paged_logits(network, tokens, windows, states, device, axes)
+        if not key_values.shapes:
+            raise Unsupported(f"{name} never calls transformers' attention interface; {_SUPPORTED}")
     except RuntimeFault:
         raise
     except Exception as error:

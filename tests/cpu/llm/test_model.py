@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from runtime.llm import model, weight_count
 from runtime.llm.api import CompleteRequest, SamplingParams
+from runtime.llm.attention import IMPLEMENTATION
 from runtime.llm.engine import Engine
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, OutOfMemory, Unsupported
-from tests.cpu.llm.conftest import save_random
+from tests.cpu.llm.conftest import save_random, tiny_llama
 
 SMALL: dict[str, Any] = {
     "vocab_size": 258,
@@ -132,3 +134,14 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_read(
     weight_count.check_fits(tiny, device, torch.bfloat16)
     with pytest.raises(OutOfMemory, match=r"tiny needs .* in float32"):
         model.load(tiny, device, torch.float32)
+
+
+def test_a_layer_that_keeps_its_own_attention_is_noticed() -> None:
+    with building:
+        torch.manual_seed(0)
+        network = AutoModelForCausalLM.from_config(tiny_llama(), attn_implementation=IMPLEMENTATION).eval()
+    layer = network.model.layers[1].self_attn
+    layer.config = deepcopy(layer.config)
+    layer.config._attn_implementation = "eager"
+    with pytest.raises(Unsupported, match="on pages"):
+        model.adopt(network, "deaf", torch.device("cpu"))
