@@ -280,12 +280,20 @@ class Engine:
     # -- beside the engine's thread --------------------------------------------------------------------------
 
     def _load(self, name: str) -> Future[AnyLane]:
-        """Everybody who wants a model waits for one load; a failed one is tried anew."""
+        """Everybody who wants a model waits for one load; a failed one is forgotten and tried anew."""
         with self._loads_lock:
             future = self._loads.get(name)
-            if future is None or (future.done() and future.exception() is not None):
-                future = self._loads[name] = self._loader.submit(self._make_lane, name)
+            if future is None:
+                future = self._loads[name] = self._loader.submit(self._make_or_forget, name)
             return future
+
+    def _make_or_forget(self, name: str) -> AnyLane:
+        try:
+            return self._make_lane(name)
+        except BaseException:
+            with self._loads_lock:
+                del self._loads[name]
+            raise
 
     def _prepare_soon(self, request: Request, load: Future[AnyLane]) -> None:
         if not self._is_closed:

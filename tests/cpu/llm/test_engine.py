@@ -1,6 +1,7 @@
 """What callers see of the language runtime: texts, events, ends and refusals."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from runtime.llm.sequence import Row
 from runtime.llm.text import TextStream
 from runtime.platform.building import building
 from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
-from runtime.platform.handle import Cancelled, CancelledEvent, Done, Started
+from runtime.platform.handle import Cancelled, CancelledEvent, Done, Handle, Started
 
 Start = Callable[..., Engine]
 Greedy = Callable[[Sequence[int], int], list[int]]
@@ -283,6 +284,23 @@ def test_models_are_asked_anew_and_a_failed_load_is_tried_again(start: Start, ti
     known["tiny"] = tiny
     engine.load("tiny")
     assert engine.submit(complete("a")).wait(20).text
+
+
+def test_requests_for_models_that_are_not_there_leave_nothing_behind(start: Start) -> None:
+    engine = start()
+
+    def ask(number: int) -> None:
+        request = CompleteRequest(f"lost-{number}", f"no-{number}", PROMPT)
+        with pytest.raises(MissingFile):
+            engine.submit(request).wait(20)
+
+    for number in range(20):
+        ask(number)
+    # The engine's thread knows its last message until it gets another.
+    engine.load("tiny")
+    gc.collect()
+    left = [each for each in gc.get_objects() if type(each) is Handle and each.request_id.startswith("lost-")]
+    assert not left
 
 
 def test_half_precision_is_served_too(start: Start) -> None:
