@@ -19,10 +19,11 @@ from runtime.llm.api import ChatRequest, CompleteRequest, Completion, LanguageSt
 from runtime.llm.compat_intake import CompatIntake, CompatPrepared
 from runtime.llm.encoder_decoder import Decoding, EncoderDecoder
 from runtime.llm.lane import Deliver, is_out_of_memory
+from runtime.llm.live import LiveRequests
 from runtime.llm.sample import Place
 from runtime.llm.text import Codec
 from runtime.platform.errors import OutOfMemory, RuntimeFault
-from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
+from runtime.platform.handle import Done, Event, Started
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class _Counters:
 
 
 @dataclass(eq=False, slots=True)
-class CompatLane:
+class CompatLane(LiveRequests[Writing]):
     """At most `max_rows` requests are written at a time."""
 
     model: EncoderDecoder
@@ -94,13 +95,6 @@ class CompatLane:
     def __post_init__(self) -> None:
         self._intake = CompatIntake(self.model, self.codec)
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._live
-
-    def has(self, request_id: str) -> bool:
-        return request_id in self._live
-
     def prepare(self, request: Request) -> CompatPrepared:
         """What may take long before a request can start. Called beside the engine's thread."""
         return self._intake.prepare(request)
@@ -115,20 +109,6 @@ class CompatLane:
         row = Writing(request, prepared, answer, [self.model.start_id], limit, deliver)
         self._live[request.id] = row
         self._waiting.append(row)
-
-    def cancel(self, request_id: str) -> None:
-        self._end(request_id, CancelledEvent(request_id))
-
-    def fail(self, request_id: str, error: BaseException) -> None:
-        self._end(request_id, Failed(request_id, error))
-
-    def cancel_all(self) -> None:
-        for request_id in list(self._live):
-            self.cancel(request_id)
-
-    def fail_all(self, error: BaseException) -> None:
-        for request_id in list(self._live):
-            self.fail(request_id, error)
 
     def stats(self) -> LanguageStats:
         counters, waiting = self._counters, len(self._waiting)

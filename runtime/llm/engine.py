@@ -16,11 +16,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import psutil
 import torch
 
 from runtime.llm import adapter_file, dllm, encoder_decoder, gguf_header, model, text
 from runtime.llm.api import LanguageStats, Request, media_of
+from runtime.llm.budget import Budget
 from runtime.llm.compat_lane import CompatLane
 from runtime.llm.dllm.writer import BlockWriter
 from runtime.llm.encoder_client import EncoderClient
@@ -30,12 +30,11 @@ from runtime.llm.runner import Runner
 from runtime.llm.stopwatch import OnTime, Stopwatch
 from runtime.llm.writing import TokenWriter
 from runtime.platform.building import building
-from runtime.platform.errors import MissingFile, OutOfMemory, RuntimeFault, Unsupported
+from runtime.platform.errors import MissingFile, RuntimeFault, Unsupported
 from runtime.platform.handle import CancelledEvent, Failed, Handle
 
 log = logging.getLogger(__name__)
 
-_PAGE_BYTES_AT_MOST = 2 << 30
 _NUM_PREPARING_THREADS = 2
 _NUM_ASKING_THREADS = 8
 
@@ -53,8 +52,7 @@ class Engine:
     is computed whole. `mem_fraction_static` is the share of all memory that weights and pages of loaded
     models may take together; None leaves pages a quarter of what is free. The `speculative_algorithm` "NGRAM"
     guesses up to `num_draft_tokens` tokens of an answer from what was said before. Models that write in
-    blocks do it by `dllm_algorithm`, one of
-    `runtime.llm.dllm.algorithms`, with these settings of it.
+    blocks do it by `dllm_algorithm`, one of `runtime.llm.dllm.algorithms`, with these settings of it.
     """
 
     def __init__(
@@ -340,11 +338,12 @@ class Engine:
             loaded = replace(loaded, encoder=self._encoder_client(self._encoder_url, path, loaded))
         # Pages hold whole blocks, since what a page holds depends on all of a block.
         page_size = self._page_size if loaded.blocks is None else lcm(self._page_size, loaded.blocks.length)
-        max_rows, num_kept_states = self._affordable_states(loaded)
+        budget = self._budget(loaded)
+        max_rows, num_kept_states = budget.states()
         return Lane(
             loaded,
             codec,
-            num_pages=self._num_pages or self._affordable_pages(loaded, page_size),
+            num_pages=self._num_pages or budget.pages(page_size),
             page_size=page_size,
             max_batch_tokens=self._max_batch_tokens,
             max_rows=max_rows,
@@ -367,36 +366,6 @@ class Engine:
             return TokenWriter(self._num_guesses)
         return BlockWriter(loaded.blocks, self._dllm_algorithm)
 
-    def _affordable_states(self, loaded: model.LanguageModel) -> tuple[int, int]:
-        """How many sequences may run, and how many states are kept of prefixes beside theirs."""
-        if not loaded.states:
-            return self._max_rows, 0
-        count = min(2 * self._max_rows, self._page_budget(loaded) // 2 // loaded.state_bytes)
-        if count < 1:
-            raise OutOfMemory(f"no memory is left for one sequence's states of {loaded.state_bytes} bytes")
-        return count - count // 2, count // 2
-
-    def _page_budget(self, loaded: model.LanguageModel) -> int:
-        """A quarter of what is free, or half of an accelerator's, if no share of all memory is set."""
-        if self._mem_fraction_static is not None:
-            others = self.stats().values()
-            static = loaded.weight_bytes + sum(each.weight_bytes + each.page_bytes for each in others)
-            return max(0, int(self._mem_fraction_static * _total_bytes(self._device)) - static)
-        if self._device.type == "cuda":
-            return torch.cuda.mem_get_info(self._device)[0] // 2
-        return min(psutil.virtual_memory().available // 4, _PAGE_BYTES_AT_MOST)
-
-    def _affordable_pages(self, loaded: model.LanguageModel, page_size: int) -> int:
-        """Never more than all rows could fill; models with states share the budget with these."""
-        budget = self._page_budget(loaded) // (2 if loaded.states else 1)
-        pages = budget // (loaded.token_bytes * page_size)
-        useful = self._max_rows * loaded.context_length // page_size
-        if pages < 1:
-            raise OutOfMemory(f"no memory is left for one page of {page_size} tokens")
-        return min(pages, useful)
-
-
-def _total_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[1]
-    return psutil.virtual_memory().total
+    def _budget(self, loaded: model.LanguageModel) -> Budget:
+        others = sum(each.weight_bytes + each.page_bytes for each in self.stats().values())
+        return Budget(loaded, self._max_rows, self._mem_fraction_static, others)

@@ -28,6 +28,7 @@ from runtime.llm.batch import Batch, build
 from runtime.llm.dllm.writer import BlockWriter
 from runtime.llm.features import FeatureStore
 from runtime.llm.intake import HiddenStates, Intake, Prepared
+from runtime.llm.live import LiveRequests
 from runtime.llm.model import LanguageModel
 from runtime.llm.pages import Pages
 from runtime.llm.runner import Output, Runner
@@ -38,7 +39,7 @@ from runtime.llm.state_slots import StateSlots
 from runtime.llm.text import Codec
 from runtime.llm.writing import TokenWriter
 from runtime.platform.errors import OutOfMemory, RuntimeFault
-from runtime.platform.handle import CancelledEvent, Done, Event, Failed, Started
+from runtime.platform.handle import Done, Event, Started
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Counters:
     generated_tokens: int = 0
 
 
-class Lane:
+class Lane(LiveRequests[Live]):
     def __init__(
         self,
         model: LanguageModel,
@@ -106,13 +107,6 @@ class Lane:
         self._counters = Counters()
         self._is_retrying = False
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._live
-
-    def has(self, request_id: str) -> bool:
-        return request_id in self._live
-
     def prepare(self, request: Request) -> Prepared:
         """What may take long before a request can start. Called beside the engine's thread."""
         adapter = None if request.adapter is None else self.adapters.get(request.adapter)
@@ -126,20 +120,6 @@ class Lane:
         sequence, work = self.intake.start(request, prepared)
         self._live[request.id] = Live(request, sequence, work, deliver)
         self.scheduler.add(sequence)
-
-    def cancel(self, request_id: str) -> None:
-        self._end(request_id, CancelledEvent(request_id))
-
-    def fail(self, request_id: str, error: BaseException) -> None:
-        self._end(request_id, Failed(request_id, error))
-
-    def cancel_all(self) -> None:
-        for request_id in list(self._live):
-            self.cancel(request_id)
-
-    def fail_all(self, error: BaseException) -> None:
-        for request_id in list(self._live):
-            self.fail(request_id, error)
 
     def stats(self) -> LanguageStats:
         counters, pages = self._counters, self.scheduler.pages
